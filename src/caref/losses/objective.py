@@ -1,0 +1,205 @@
+"""The interface of an objective: what a Trainer calls, whatever the terms are."""
+
+# Annotations are kept as objects, not strings: they are the types of the command line's flags.
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from caref.losses.reduction import (
+    Reduction,
+    check_choice,
+    kept_positions,
+    reduce_positions,
+)
+from caref.losses.span import Span, span_mask
+
+
+class Term(NamedTuple):
+    """One summand of an objective."""
+
+    name: str
+    """What it is called in the logs."""
+    values: Tensor
+    """Per position and unweighted, shape ``(...)``, finite at ignored positions too."""
+    weight: float = 1.0
+    """What it is multiplied by in the sum."""
+    everywhere: bool = False
+    """Whether it stays on all kept positions when penalties are limited to a span."""
+
+
+def limit_penalties(terms: list[Term], where: Tensor | None) -> list[Term]:
+    """The terms with penalties set to 0 outside `where`; unchanged if that is None."""
+    if where is None:
+        return terms
+    return [t if t.everywhere else t._replace(values=t.values.masked_fill(~where, 0.0)) for t in terms]
+
+
+def weighted_sum(terms: list[Term]) -> Tensor:
+    """``sum weight * values`` per position, shape ``(...)``."""
+    return torch.stack([term.weight * term.values for term in terms]).sum(0)
+
+
+@dataclass(eq=False, kw_only=True)
+class Objective(ABC):
+    """A loss made of named terms, callable as `compute_loss_func` of `transformers.Trainer`.
+
+    A subclass is a dataclass: its fields are its settings, checked in `__post_init__`, and
+    `terms` is its equation.
+
+    Args:
+        span: Where penalties apply: "all" target positions, the "answer" or the "explanation".
+        separator_ids: Token ids that end the answer, needed for a span other than "all".
+        shift: Compare logits at one position with the label at the next, for causal models.
+        ignore_index: The label of padding and prompt positions.
+        reduction: "mean" over kept positions, "sum" or "none".
+    """
+
+    span: Span = "all"
+    separator_ids: list[int] | None = None
+    shift: bool = False
+    ignore_index: int = -100
+    reduction: Reduction = "mean"
+
+    def __post_init__(self) -> None:
+        check_choice("span", self.span, get_args(Span))
+        check_choice("reduction", self.reduction, get_args(Reduction))
+        if self.separator_ids is not None:
+            self.separator_ids = [int(token) for token in self.separator_ids]
+        if self.span != "all" and not self.separator_ids:
+            raise ValueError(
+                f"span={self.span!r} needs separator_ids, the token ids that end the answer, "
+                f"got {self.separator_ids}"
+            )
+        self.progress: float | None = None
+        self._sums: dict[str, Tensor] = {}
+        self._positions: Tensor | None = None
+
+    @abstractmethod
+    def terms(self, logits: Tensor, labels: Tensor) -> list[Term]:
+        """The terms of the objective at every position.
+
+        Args:
+            logits: Shape ``(..., vocab)``, float32 or float64, 0 at ignored positions.
+            labels: Shape ``(...)``, int64, 0 at ignored positions.
+        """
+
+    def __call__(
+        self,
+        logits: Any,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        num_items_in_batch: int | Tensor | None = None,
+    ) -> Tensor:
+        """The objective's value, differentiable in the logits.
+
+        Args:
+            logits: Scores, shape ``(..., tokens, vocab)``, or a model's output that has them
+                as ``.logits`` or ``["logits"]``.
+            labels: Target ids, shape ``(..., tokens)``, int64.
+            mask: Further limits the positions that count, shape of `labels`, bool.
+            num_items_in_batch: The number of target positions in the whole effective batch.
+                ``"mean"`` divides by it, so that the sum over micro-batches is their joint
+                mean. The Trainer passes it.
+
+        Returns:
+            A scalar, or one value per position for reduction ``"none"`` (one position fewer
+            with `shift`). With no kept position it is 0 and so is its gradient.
+
+        Raises:
+            TypeError: If there are no logits, or a dtype is wrong.
+            ValueError: If the shapes disagree, a label lies outside the vocabulary, or a
+                warm-up was asked for and `set_progress` was never called.
+        """
+        logits = _logits_of(logits)
+        if not isinstance(labels, Tensor):
+            raise TypeError(
+                f"labels must be a tensor, got {type(labels).__name__}; does the batch hold labels?"
+            )
+        if self.shift:
+            logits, labels = logits[..., :-1, :], labels[..., 1:]
+            mask = None if mask is None else mask[..., 1:]
+        positions = kept_positions(logits, labels, self.ignore_index, mask)
+        terms = self.terms(positions.logits, positions.labels)
+        terms = limit_penalties(terms, span_mask(labels, self.span, self.separator_ids))
+        if torch.is_grad_enabled():
+            self._add_components(terms, positions.keep)
+        return reduce_positions(weighted_sum(terms), positions.keep, self.reduction, num_items_in_batch)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, ready for JSON: ``type(loss)(**loss.settings)`` is its like."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_progress(self, fraction: float) -> None:
+        """Tell the objective how much of the training is done, within [0, 1]; a warm-up needs it.
+
+        Raises:
+            ValueError: If `fraction` lies outside [0, 1].
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress must lie in [0, 1], got {fraction}")
+        self.progress = float(fraction)
+
+    def warmed_up(self, weight: float, warmup: float) -> float:
+        """The weight at the present progress when it rises from 0 over the fraction `warmup`.
+
+        Without gradients (an evaluation) and without progress it is the full weight.
+        """
+        if warmup == 0:
+            return weight
+        if self.progress is None:
+            if not torch.is_grad_enabled():
+                return weight
+            raise ValueError(
+                f"a warm-up over {warmup:g} of the training needs to know its progress: call "
+                "set_progress(fraction) before each step, or give the Trainer the callback of caref.training"
+            )
+        return weight * min(1.0, self.progress / warmup)
+
+    def pop_components(self) -> dict[str, float]:
+        """Unweighted mean of each term since the last call, then start anew.
+
+        Means are over the kept target positions of every call made with gradients enabled
+        (training, not evaluation), however these were split into batches. A penalty counts as
+        0 outside its span, so that the weighted sum of the components is the mean loss. This
+        waits for the device, once; the calls themselves never do.
+
+        Returns:
+            Name of the term to its mean; empty if there was no call.
+        """
+        if self._positions is None:
+            return {}
+        means = (torch.stack(list(self._sums.values())) / self._positions.clamp(min=1)).tolist()
+        components = dict(zip(self._sums, means, strict=True))
+        self._sums, self._positions = {}, None
+        return components
+
+    def _add_components(self, terms: list[Term], keep: Tensor) -> None:
+        with torch.no_grad():
+            for term in terms:
+                total = term.values.masked_fill(~keep, 0.0).sum()
+                self._sums[term.name] = self._sums[term.name] + total if term.name in self._sums else total
+            self._positions = keep.sum() if self._positions is None else self._positions + keep.sum()
+
+
+def check_warmup(name: str, fraction: float) -> None:
+    """Raise unless `fraction` lies within [0, 1)."""
+    if not 0 <= fraction < 1:
+        raise ValueError(f"{name} must lie in [0, 1), got {fraction}")
+
+
+def _logits_of(outputs: Any) -> Tensor:
+    if isinstance(outputs, Mapping) and "logits" in outputs:
+        outputs = outputs["logits"]
+    elif hasattr(outputs, "logits"):
+        outputs = outputs.logits
+    if not isinstance(outputs, Tensor):
+        raise TypeError(
+            f"expected logits, or a model's output that holds them as 'logits', got {type(outputs).__name__}"
+        )
+    return outputs
