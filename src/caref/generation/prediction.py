@@ -1,0 +1,86 @@
+"""What a model said about one example: the line format of ``predictions.jsonl``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from caref.errors import DataError
+
+
+class Prediction(BaseModel):
+    """One example's prediction. Log-probabilities are natural; probabilities within [0, 1].
+
+    Only the first eight fields are needed to compute the paper's metrics; predictions of any
+    other system can be evaluated in this form.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    id: str
+    input: str = Field(description="the text that the model was given")
+    gold_label: str
+    gold_explanations: tuple[str, ...]
+    text: str = Field(description="the raw generation")
+    label: str = Field(description="the answer read from it; all of it where it is broken")
+    explanation: str = Field(description="the explanation read from it; UNK where it is broken")
+    broken: bool = Field(description="no separator was generated")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="probability of `label`; see `confidence_source`"
+    )
+    confidence_source: str | None = Field(
+        default=None,
+        description="'candidates': softmax over the candidates' summed log-probabilities; "
+        "'generated': exp of the generated answer's own summed log-probability",
+    )
+    label_probabilities: dict[str, float] | None = Field(
+        default=None, description="candidate to its share among the candidates"
+    )
+    label_log_probs_sum: dict[str, float] | None = Field(
+        default=None, description="candidate to the sum of its tokens' log-probabilities, separator included"
+    )
+    label_log_probs_mean: dict[str, float] | None = Field(
+        default=None, description="the same divided by the number of tokens"
+    )
+    answer_mass: float | None = Field(
+        default=None, ge=0, description="sum of exp(label_log_probs_sum) over the candidates"
+    )
+
+    @property
+    def correct(self) -> bool:
+        """Whether the label is the gold one, ignoring case and outer blanks."""
+        return self.label.strip().lower() == self.gold_label.strip().lower()
+
+
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Write one JSON object per line, flushed to disk; the same predictions give the same bytes."""
+    with path.open("w", encoding="utf-8") as file:
+        for prediction in predictions:
+            file.write(json.dumps(prediction.model_dump(mode="json"), ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_predictions(path: Path) -> list[Prediction]:
+    """Read what `write_predictions` wrote.
+
+    Raises:
+        DataError: On the first line that is no prediction, named with file and line.
+    """
+    return list(_read(path))
+
+
+def _read(path: Path) -> Iterator[Prediction]:
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record: Any = json.loads(line)
+                yield Prediction.model_validate(record)
+            except (json.JSONDecodeError, ValidationError) as error:
+                reason = error.errors()[0] if isinstance(error, ValidationError) else error
+                raise DataError(f"{path}:{number}: not a prediction: {reason}") from error

@@ -1,0 +1,61 @@
+"""How confident the answers are; whether they should be is for the calibration metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from caref.generation.prediction import Prediction
+from caref.metrics.result import NO_PREDICTIONS, Direction, MetricResult, mean_or_none, undefined
+
+_NO_CANDIDATES = "no prediction carries candidate probabilities"
+
+
+class AnswerConfidence:
+    """Mean confidence over the predictions whose label is one of the candidates.
+
+    Values: ``answer_confidence`` over the predictions whose confidence comes from the
+    candidates; ``answer_mass``, the mean probability of all candidates together;
+    ``argmax_agreement``, the share of generated labels that are the likeliest candidate; and
+    the counts ``n``, ``n_candidates``, ``n_generated`` and ``n_missing`` by where the
+    confidence comes from. Per example: ``answer_confidence``, None outside the candidates.
+    """
+
+    name = "answer_confidence"
+    direction: Direction | None = None
+    range = (0.0, 1.0)
+    unit = "probability"
+    source = "Jiang et al., 2021, arXiv:2012.00955 (softmax over candidates)"
+
+    def compute(self, predictions: Sequence[Prediction]) -> MetricResult:
+        """The mean confidence of `predictions`."""
+        means = ("answer_confidence", "answer_mass", "argmax_agreement")
+        if not predictions:
+            return undefined(NO_PREDICTIONS, *means, n=0, n_candidates=0, n_generated=0, n_missing=0)
+        sources = [
+            prediction.confidence_source if prediction.confidence is not None else None
+            for prediction in predictions
+        ]
+        confidences = [
+            prediction.confidence if source == "candidates" else None
+            for prediction, source in zip(predictions, sources, strict=True)
+        ]
+        values: dict[str, float | None] = {
+            "answer_confidence": mean_or_none([c for c in confidences if c is not None]),
+            "answer_mass": mean_or_none([p.answer_mass for p in predictions if p.answer_mass is not None]),
+            "argmax_agreement": mean_or_none([_agrees(p) for p in predictions if p.label_probabilities]),
+            "n": len(predictions),
+            "n_candidates": sources.count("candidates"),
+            "n_generated": sources.count("generated"),
+            "n_missing": sources.count(None),
+        }
+        return MetricResult(
+            values=values,
+            per_example={"answer_confidence": confidences},
+            notes={name: _NO_CANDIDATES for name in means if values[name] is None},
+        )
+
+
+def _agrees(prediction: Prediction) -> float:
+    probabilities = prediction.label_probabilities or {}
+    likeliest = max(probabilities, key=probabilities.__getitem__)
+    return float(likeliest.strip().lower() == prediction.label.strip().lower())
