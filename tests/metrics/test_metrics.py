@@ -164,6 +164,7 @@ def test_confidence_is_split_by_where_it_comes_from(make_prediction: MakePredict
             "answer_confidence": 0.6,
             "answer_mass": 0.5,
             "argmax_agreement": 0.5,
+            "candidate_accuracy": 50.0,
             "n": 4,
             "n_candidates": 2,
             "n_generated": 1,

@@ -13,19 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from caref.errors import DataError
 
 
-class Prediction(BaseModel):
-    """One example's prediction. Log-probabilities are natural; probabilities within [0, 1].
-
-    Only the first eight fields are needed to compute the paper's metrics; predictions of any
-    other system can be evaluated in this form.
-    """
+class Answer(BaseModel):
+    """What a model said to one input. Log-probabilities are natural; probabilities within [0, 1]."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     id: str
     input: str = Field(description="the text that the model was given")
-    gold_label: str
-    gold_explanations: tuple[str, ...]
     text: str = Field(description="the raw generation")
     label: str = Field(description="the answer read from it; all of it where it is broken")
     explanation: str = Field(description="the explanation read from it; UNK where it is broken")
@@ -50,6 +44,18 @@ class Prediction(BaseModel):
     answer_mass: float | None = Field(
         default=None, ge=0, description="sum of exp(label_log_probs_sum) over the candidates"
     )
+
+
+class Prediction(Answer):
+    """An answer beside what is right: enough to compute every metric.
+
+    ``id``, ``input``, ``text``, ``label``, ``explanation``, ``broken``, ``gold_label`` and
+    ``gold_explanations`` are needed for the paper's metrics, the rest for confidence; any other system's
+    predictions can be evaluated in this form.
+    """
+
+    gold_label: str
+    gold_explanations: tuple[str, ...]
 
     @property
     def correct(self) -> bool:

@@ -1,4 +1,4 @@
-"""How confident the answers are; whether they should be is for the calibration metrics."""
+"""How confident the answers are, and whether choosing the likeliest candidate is right."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ _NO_CANDIDATES = "no prediction carries candidate probabilities"
 class AnswerConfidence:
     """Mean confidence over the predictions whose label is one of the candidates.
 
-    Values: ``answer_confidence`` over the predictions whose confidence comes from the
-    candidates; ``answer_mass``, the mean probability of all candidates together;
-    ``argmax_agreement``, the share of generated labels that are the likeliest candidate; and
-    the counts ``n``, ``n_candidates``, ``n_generated`` and ``n_missing`` by where the
-    confidence comes from. Per example: ``answer_confidence``, None outside the candidates.
+    Values:
+        ``answer_confidence`` over the predictions whose confidence comes from the candidates;
+        ``answer_mass``, the mean probability of all candidates together; ``argmax_agreement``, the
+        share of generated labels that are the likeliest candidate; ``candidate_accuracy``, the
+        percentage for which the likeliest candidate is the gold answer, which a model that fails to
+        keep the format can still reach; and the counts ``n``, ``n_candidates``, ``n_generated`` and
+        ``n_missing`` by where the confidence comes from. Per example: ``answer_confidence``, None
+        outside the candidates.
     """
 
     name = "answer_confidence"
@@ -28,7 +31,7 @@ class AnswerConfidence:
 
     def compute(self, predictions: Sequence[Prediction]) -> MetricResult:
         """The mean confidence of `predictions`."""
-        means = ("answer_confidence", "answer_mass", "argmax_agreement")
+        means = ("answer_confidence", "answer_mass", "argmax_agreement", "candidate_accuracy")
         if not predictions:
             return undefined(NO_PREDICTIONS, *means, n=0, n_candidates=0, n_generated=0, n_missing=0)
         sources = [
@@ -39,10 +42,13 @@ class AnswerConfidence:
             prediction.confidence if source == "candidates" else None
             for prediction, source in zip(predictions, sources, strict=True)
         ]
+        chosen = [(_likeliest(p), p) for p in predictions if p.label_probabilities]
+        right = mean_or_none([float(_same(choice, p.gold_label)) for choice, p in chosen])
         values: dict[str, float | None] = {
             "answer_confidence": mean_or_none([c for c in confidences if c is not None]),
             "answer_mass": mean_or_none([p.answer_mass for p in predictions if p.answer_mass is not None]),
-            "argmax_agreement": mean_or_none([_agrees(p) for p in predictions if p.label_probabilities]),
+            "argmax_agreement": mean_or_none([float(_same(choice, p.label)) for choice, p in chosen]),
+            "candidate_accuracy": None if right is None else 100 * right,
             "n": len(predictions),
             "n_candidates": sources.count("candidates"),
             "n_generated": sources.count("generated"),
@@ -55,7 +61,10 @@ class AnswerConfidence:
         )
 
 
-def _agrees(prediction: Prediction) -> float:
+def _likeliest(prediction: Prediction) -> str:
     probabilities = prediction.label_probabilities or {}
-    likeliest = max(probabilities, key=probabilities.__getitem__)
-    return float(likeliest.strip().lower() == prediction.label.strip().lower())
+    return max(probabilities, key=probabilities.__getitem__)
+
+
+def _same(answer: str, other: str) -> bool:
+    return answer.strip().lower() == other.strip().lower()

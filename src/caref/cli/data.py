@@ -1,0 +1,104 @@
+"""``caref data``: check and show a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caref.cli import told_plainly
+
+app = typer.Typer(no_args_is_help=True)
+
+Task = Annotated[str, typer.Argument(help="A task's name (caref list tasks) or your own task's YAML file.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the data files; without it, the hub's copy.")]
+DataFormat = Annotated[str | None, typer.Option(help="One of the task's file formats.")]
+
+
+@app.command()
+@told_plainly
+def check(
+    task: Task,
+    data: Data = None,
+    data_format: DataFormat = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Count unreadable rows instead of stopping at them.")
+    ] = False,
+) -> None:
+    """Read every part; name what is wrong with file and line; count rows, labels and lengths."""
+    from collections import Counter
+
+    from rich.table import Table
+
+    from caref.cli.tables import console
+    from caref.tasks import get_task
+
+    the_task = get_task(task)
+    table = Table("part", "format", "examples", "answers", "explanations", "words each", "bad rows")
+    for part in the_task.parts:
+        pool = the_task.load(data, part, data_format=data_format, skip_bad_rows=skip_bad_rows)
+        labels = Counter(example.answer for example in pool)
+        words = sorted(len(text.split()) for example in pool for text in example.explanations)
+        table.add_row(
+            part,
+            pool.data_format,
+            f"{len(pool):,}",
+            ", ".join(f"{label} {labels[label]:,}" for label in the_task.labels) or "one of its choices",
+            f"{len(words):,}",
+            f"{words[0]} to {words[-1]}, median {words[len(words) // 2]}",
+            str(len(pool.problems)),
+        )
+        for problem in pool.problems:
+            typer.echo(str(problem), err=True)
+    console().print(table)
+
+
+@app.command()
+@told_plainly
+def show(
+    task: Task,
+    data: Data = None,
+    part: Annotated[str, typer.Option(help="train, validation or test.")] = "validation",
+    prompt: Annotated[str, typer.Option(help="feb, instruction, chat, or a YAML file.")] = "feb",
+    count: Annotated[int, typer.Option(min=1, help="How many examples.")] = 3,
+    split: Annotated[
+        int | None, typer.Option(help="Of this FEB split's draw, instead of the first ones.")
+    ] = None,
+    data_format: DataFormat = None,
+) -> None:
+    """Print examples as a model sees them: input, target, candidates, references."""
+    from caref.errors import CarefError
+    from caref.experiments.resources import Resources
+    from caref.experiments.run import drawn_split, prompt_format
+    from caref.experiments.spec import RunSpec
+    from caref.protocol.seeds import FEB_SEEDS, parse_splits
+    from caref.tasks import get_task
+    from caref.tasks.pool import PARTS
+
+    if part not in PARTS:
+        raise CarefError(f"unknown part {part!r}; there are: {', '.join(PARTS)}")
+    if split is not None and part == "test":
+        raise CarefError("a split draws from train and validation, not from test")
+    seed = FEB_SEEDS[parse_splits(str(split))[0]] if split is not None else 0
+    spec = RunSpec(
+        task=task,
+        data=str(data) if data else None,
+        data_format=data_format,
+        prompt=prompt,
+        seed=seed,
+        model="",
+    )
+    template = prompt_format(spec, Resources())
+    if split is None:
+        examples = get_task(task).load(data, part, data_format=data_format).examples
+    else:
+        examples = getattr(drawn_split(spec, Resources()), part)
+    for example in examples[:count]:
+        shown = template.render(example)
+        typer.secho(example.id, bold=True)
+        typer.echo(f"  input       {shown.input}")
+        typer.echo(f"  target      {shown.target}")
+        typer.echo(f"  candidates  {' | '.join(shown.candidates) or 'free-form'}")
+        for text in example.explanations:
+            typer.echo(f"  reference   {text}")

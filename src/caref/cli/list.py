@@ -1,0 +1,60 @@
+"""``caref list``: what there is."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from caref.cli import told_plainly
+from caref.errors import UnknownNameError
+
+KINDS = ("tasks", "methods", "objectives", "metrics", "presets")
+
+
+@told_plainly
+def list_entries(
+    kind: Annotated[str | None, typer.Argument(help=f"One of {', '.join(KINDS)}; all without it.")] = None,
+) -> None:
+    """List the entries of the registries, plug-ins included."""
+    if kind is not None and kind not in KINDS:
+        raise UnknownNameError(f"unknown kind {kind!r}; there are: {', '.join(KINDS)}")
+    for each in (kind,) if kind else KINDS:
+        typer.secho(each, bold=True)
+        for name, told in _entries(each):
+            typer.echo(f"  {name:<18}{told}")
+
+
+def _entries(kind: str) -> list[tuple[str, str]]:
+    from caref.losses import OBJECTIVES
+    from caref.methods import METHODS
+    from caref.metrics import METRICS
+    from caref.tasks import TASKS
+    from caref.training.settings import PRESETS
+
+    if kind == "tasks":
+        return [(name, _of_task(task)) for name, task in TASKS.items()]
+    if kind == "methods":
+        return [(name, method.summary) for name, method in METHODS.items()]
+    if kind == "presets":
+        return [(name, _of_preset(values)) for name, values in PRESETS.items()]
+    return [
+        (name, _first_line(entry))
+        for name, entry in (OBJECTIVES if kind == "objectives" else METRICS).items()
+    ]
+
+
+def _of_task(task: Any) -> str:
+    answers = ", ".join(task.labels) or "choices of its own for each example"
+    return f"{answers}; formats: {', '.join(each.name for each in task.formats)}; {task.licence}"
+
+
+def _of_preset(values: dict[str, Any]) -> str:
+    return (
+        ", ".join(f"{name} {value}" for name, value in values.items()) or "the defaults of caref run --help"
+    )
+
+
+def _first_line(entry: type) -> str:
+    return (inspect.getdoc(entry) or "").splitlines()[0]

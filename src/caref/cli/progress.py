@@ -1,0 +1,104 @@
+"""Progress of a series of runs: a bar with the time left, plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+SHARES = {"training": 0.6, "decoding": 0.35, "scoring": 0.05}
+"""A first guess of each stage's share of a run's time; replaced by what the first run took."""
+
+
+@contextmanager
+def watched(*, runs: int, already: int) -> Iterator[SeriesProgress]:
+    """Watch a series of so many runs; so many more are complete already."""
+    console = Console(stderr=True)
+    if already:
+        console.print(f"{already} of {runs + already} runs are complete already")
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal or runs == 0,
+    )
+    with bar:
+        yield SeriesProgress(bar, console, runs)
+
+
+class SeriesProgress:
+    """Estimates the time left from the stages' shares of the runs done so far."""
+
+    def __init__(self, bar: Progress, console: Console, runs: int) -> None:
+        self.bar, self.console, self.runs = bar, console, runs
+        self.task = bar.add_task("", total=runs, left="")
+        self.done = 0
+        self.started = time.monotonic()
+        self.shares = dict(SHARES)
+        self._spent: dict[str, float] = {}
+        self._stage, self._stage_began, self._run_began = "", 0.0, 0.0
+
+    def begin_run(self, name: str) -> None:
+        """A run begins."""
+        self._run_began = self._stage_began = time.monotonic()
+        self._stage, self._spent = "", {}
+        self._name = name
+        if self.bar.disable:
+            self.console.print(f"run {self.done + 1} of {self.runs}: {name}", soft_wrap=True, highlight=False)
+
+    def advance(self, stage: str, done: int, total: int) -> None:
+        """A stage has done so much of so much."""
+        if stage != self._stage:
+            self._close_stage()
+            self._stage = stage
+            if self.bar.disable:
+                self.console.print(f"  {stage}, {self._left(0.0)}", highlight=False)
+        within = self._before(stage) + self.shares.get(stage, 0.0) * done / max(1, total)
+        self.bar.update(
+            self.task, completed=self.done, description=f"{stage} {done}/{total}", left=self._left(within)
+        )
+
+    def end_run(self) -> None:
+        """A run is complete."""
+        self._close_stage()
+        seconds = time.monotonic() - self._run_began
+        self.shares = {stage: spent / seconds for stage, spent in self._spent.items()}
+        self.done += 1
+        self.bar.update(self.task, completed=self.done, left=self._left(0.0))
+        if self.bar.disable:
+            self.console.print(f"  done in {_told(seconds)}, {self._left(0.0)}", highlight=False)
+
+    def _close_stage(self) -> None:
+        now = time.monotonic()
+        if self._stage:
+            self._spent[self._stage] = self._spent.get(self._stage, 0.0) + now - self._stage_began
+        self._stage_began = now
+
+    def _before(self, stage: str) -> float:
+        before = 0.0
+        for name, share in self.shares.items():
+            if name == stage:
+                break
+            before += share
+        return before
+
+    def _left(self, within: float) -> str:
+        """The time left, from the share of all work that is done."""
+        share = (self.done + min(within, 1.0)) / self.runs
+        if share < 0.005:
+            return "time left not known yet"
+        return f"{_told((time.monotonic() - self.started) * (1 - share) / share)} left"
+
+
+def _told(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,1 @@
+"""One run, many runs: from a spec to a run directory."""

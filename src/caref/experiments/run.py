@@ -1,0 +1,233 @@
+"""One run: draw a split, train on it, answer and explain, measure, write down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from caref.errors import CarefError
+from caref.experiments.progress import Progress, Silent
+from caref.experiments.resources import Resources
+from caref.experiments.spec import RunSpec
+from caref.experiments.stages import StageRecorder, describe_environment
+from caref.protocol.split import Split, draw_split
+from caref.results.result import MetricRecord, RunResult
+from caref.results.run_directory import RunDirectory
+from caref.tasks.prompt import PromptFormat
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from transformers import PreTrainedModel
+
+    from caref.losses import Objective
+    from caref.models.encoding import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What changes how a run is carried out and not what it gives.
+
+    Attributes:
+        eval_batch_size: Examples decoded at once.
+        report_to: The Trainer's reporters: ``tensorboard``, ``wandb``, ``mlflow``.
+        save_adapter: Keep the trained weights.
+    """
+
+    eval_batch_size: int = 64
+    report_to: tuple[str, ...] = ()
+    save_adapter: bool = True
+
+
+def execute(
+    spec: RunSpec,
+    root: Path,
+    *,
+    options: RunOptions | None = None,
+    resources: Resources | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Carry out one run, or read its result where it is complete already.
+
+    Args:
+        spec: What to do.
+        root: The folder in which the run's own folder lies.
+        options: How to do it.
+        resources: Data and encoders shared with other runs.
+        progress: Told how far the run is.
+
+    Raises:
+        CarefError: If the spec cannot be carried out, or another process is at the same run.
+    """
+    options, resources, progress = options or RunOptions(), resources or Resources(), progress or Silent()
+    directory = RunDirectory(root / spec.directory_name)
+    if directory.is_complete:
+        return directory.read_result()
+    split = drawn_split(spec, resources)
+    directory.start(spec.model_dump(mode="json"))
+    # The system frees the lock when the process ends, however it ends.
+    lock = FileLock(directory.path / ".lock")
+    try:
+        with lock.acquire(timeout=0):
+            return _execute(spec, split, directory, options, resources, progress)
+    except Timeout as error:
+        raise CarefError(f"another process is at work in {directory.path}; wait for it or stop it") from error
+
+
+def drawn_split(spec: RunSpec, resources: Resources) -> Split:
+    """The examples that a run trains on and is evaluated on."""
+    task = resources.task(spec)
+    return draw_split(
+        task.name,
+        task.labels,
+        resources.pool(spec, "train").examples,
+        resources.pool(spec, "validation").examples,
+        seed=spec.seed,
+        shots=spec.shots,
+        eval_size=spec.eval_size,
+    )
+
+
+def prompt_format(spec: RunSpec, resources: Resources) -> PromptFormat:
+    """The prompt that a spec names: one of the task's, or a YAML file.
+
+    Raises:
+        CarefError: If the task has none of that name.
+    """
+    if spec.prompt.endswith((".yaml", ".yml")):
+        from caref.tasks.prompt_file import load_prompt
+
+        return load_prompt(Path(spec.prompt))
+    prompts = resources.task(spec).prompts
+    if spec.prompt not in prompts:
+        raise CarefError(f"{spec.task} has no prompt {spec.prompt!r}; it has: {', '.join(prompts)}")
+    return prompts[spec.prompt]
+
+
+def make_encoder(spec: RunSpec, resources: Resources, decoder_start_id: int | None) -> Encoder:
+    """The tokenization that a spec asks for."""
+    from caref.models.encoding import Encoder
+
+    return Encoder(
+        resources.tokenizer(spec),
+        prompt_format(spec, resources),
+        decoder_start_id=decoder_start_id,
+        max_input_tokens=spec.training.max_input_tokens,
+        max_target_tokens=spec.training.max_target_tokens,
+        answer_only=spec.supervision == "answer_only",
+    )
+
+
+def make_objective(spec: RunSpec, encoder: Encoder) -> Objective:
+    """The loss that a spec asks for; it is told how this tokenizer writes the separator."""
+    from caref.losses import OBJECTIVES
+
+    return OBJECTIVES.get(spec.objective)(separator_ids=encoder.separator_ids(), **spec.objective_settings)
+
+
+def _execute(
+    spec: RunSpec,
+    split: Split,
+    directory: RunDirectory,
+    options: RunOptions,
+    resources: Resources,
+    progress: Progress,
+) -> RunResult:
+    from caref.generation.answering import predict
+    from caref.methods import METHODS
+    from caref.methods.counting import count_parameters
+    from caref.metrics import evaluate
+    from caref.models.loading import ModelSource, load_model
+    from caref.training.train import train
+
+    stages = StageRecorder()
+    with stages.stage("load"):
+        base = load_model(ModelSource(spec.model, spec.trust_remote_code))
+        encoder = make_encoder(spec, resources, base.config.decoder_start_token_id)
+        shots = encoder.encode_all(split.train)
+        evaluated = encoder.encode_all(split.validation)
+        model = METHODS.get(spec.method)(**spec.method_settings).apply(base)
+        parameters = count_parameters(model)
+    with stages.stage("training"):
+        training = train(
+            model,
+            encoder.tokenizer,
+            shots,
+            make_objective(spec, encoder),
+            spec.training,
+            seed=spec.seed,
+            work_dir=directory.checkpoints_path,
+            report_to=options.report_to,
+            run_name=directory.path.name,
+            on_step=lambda done, total: progress.advance("training", done, total),
+        )
+    directory.write_history(training.history)
+    if options.save_adapter:
+        _save(model, directory)
+    with stages.stage("decoding"):
+        done = _Counter(len(evaluated), progress)
+        predictions = predict(
+            model,
+            encoder,
+            evaluated,
+            max_new_tokens=spec.max_new_tokens,
+            batch_size=options.eval_batch_size,
+            confidence=spec.confidence,
+            on_batch=done.add,
+        )
+    directory.write_predictions(predictions)
+    progress.advance("scoring", 0, 1)
+    with stages.stage("scoring"):
+        measured = evaluate(predictions, resources.metrics(spec))
+    directory.write_scores(
+        predictions, {k: list(v) for m in measured.values() for k, v in m.per_example.items()}
+    )
+    pools = (resources.pool(spec, "train"), resources.pool(spec, "validation"))
+    result = RunResult(
+        run_id=spec.run_id,
+        task=split.task,
+        model=ModelSource(spec.model).short_name,
+        method=spec.method,
+        objective=spec.objective,
+        supervision=spec.supervision,
+        prompt=encoder.prompt_format.name,
+        seed=spec.seed,
+        data_format=" + ".join(dict.fromkeys(pool.data_format for pool in pools)),
+        problems_skipped=sum(len(pool.problems) for pool in pools),
+        split_checksum=split.checksum,
+        train_examples=len(shots),
+        evaluated_examples=len(evaluated),
+        inputs_cut=sum(example.input_cut for example in [*shots, *evaluated]),
+        targets_cut=sum(example.target_cut for example in shots),
+        trainable_parameters=parameters.trainable,
+        total_parameters=parameters.total,
+        metrics={
+            name: MetricRecord(values=dict(m.values), notes=dict(m.notes), fingerprint=dict(m.fingerprint))
+            for name, m in measured.items()
+        },
+    )
+    directory.finish(result, {**describe_environment(), **stages.as_json()})
+    return result
+
+
+def _save(model: PreTrainedModel | PeftModel, directory: RunDirectory) -> None:
+    """Save the trained weights alone where they are an adapter, else the whole model; safetensors."""
+    from peft import PeftModel
+
+    if isinstance(model, PeftModel):
+        model.save_pretrained(str(directory.adapter_path))
+    else:
+        model.save_pretrained(str(directory.model_path))
+
+
+class _Counter:
+    """Turns batches done into progress."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self.done, self.total, self.progress = 0, total, progress
+
+    def add(self, count: int) -> None:
+        self.done += count
+        self.progress.advance("decoding", self.done, self.total)

@@ -1,0 +1,64 @@
+"""LoRA on all linear layers but the output layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from caref.errors import CarefError
+from caref.methods.method import Method, require_match
+from caref.models.architectures import architecture_of
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from transformers import PreTrainedModel
+
+
+class Lora(Method):
+    """Low-rank updates of all linear layers but the output layer.
+
+    Args:
+        rank: The rank of each update, at least 1; the paper's rows have 4 and 128.
+        lora_alpha: The update's scale is ``lora_alpha / rank``; None means twice the rank.
+        lora_dropout: Dropout before the update, within [0, 1).
+        target_modules: A regular expression over whole module names, instead of the table's choice.
+
+    Source:
+        Hu et al., 2022, arXiv:2106.09685.
+    """
+
+    summary: ClassVar[str] = "low-rank updates of all linear layers but the output layer"
+
+    def __init__(
+        self,
+        *,
+        rank: int = 4,
+        lora_alpha: float | None = None,
+        lora_dropout: float = 0.0,
+        target_modules: str | None = None,
+    ) -> None:
+        if rank < 1:
+            raise CarefError(f"rank must be at least 1, got {rank}")
+        if not 0 <= lora_dropout < 1:
+            raise CarefError(f"lora_dropout must be within [0, 1), got {lora_dropout}")
+        self.rank = rank
+        self.lora_alpha = 2 * rank if lora_alpha is None else lora_alpha
+        self.lora_dropout = lora_dropout
+        self.target_modules = target_modules
+
+    def peft_config(self, model: PreTrainedModel) -> LoraConfig:
+        """PEFT's LoRA on the linear layers that the architecture's row names.
+
+        Raises:
+            CarefError: If no module matches.
+        """
+        from peft import LoraConfig, TaskType
+
+        pattern = self.target_modules or architecture_of(model.config).lora_linear
+        require_match(pattern, model)
+        return LoraConfig(
+            task_type=TaskType.SEQ_2_SEQ_LM,
+            r=self.rank,
+            lora_alpha=self.lora_alpha,
+            lora_dropout=self.lora_dropout,
+            target_modules=pattern,
+        )

@@ -1,0 +1,101 @@
+"""What a method is: a choice of weights, applied to a model as an ordinary PEFT adapter."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from caref.errors import CarefError
+from caref.models.architectures import matching
+
+if TYPE_CHECKING:
+    from peft import PeftConfig, PeftModel
+    from transformers import PreTrainedModel
+
+
+class Method(ABC):
+    """One way to choose the weights that move.
+
+    A subclass's constructor keywords are its settings: the command line makes a flag of each.
+    """
+
+    summary: ClassVar[str]
+    """What is trained, in a line."""
+
+    @abstractmethod
+    def peft_config(self, model: PreTrainedModel) -> PeftConfig | None:
+        """The adapter's PEFT configuration for this model; None where the model itself is trained."""
+
+    def apply(self, model: PreTrainedModel) -> PreTrainedModel | PeftModel:
+        """Freeze `model` but for the weights of this method, in place.
+
+        Raises:
+            CarefError: If no weight of the model is chosen.
+        """
+        from peft import get_peft_model
+
+        config = self.peft_config(model)
+        if config is None:
+            return model.requires_grad_(True)
+        with warnings.catch_warnings():
+            # PEFT warns of every module type but its own short list; the tests here load and merge them.
+            warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
+            # PEFT 0.21 asks transformers 5 by an attribute's old name.
+            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+            return get_peft_model(model, config)
+
+
+class ModuleTuning(Method):
+    """Whole modules are trained: a trained copy replaces each of them, all else is frozen.
+
+    PEFT calls the adapter LN tuning after its first use; it takes any module. Only the copies are
+    saved, ``PeftModel.from_pretrained`` loads them without caref, and merging puts them in place.
+
+    Args:
+        target_modules: A regular expression over whole module names, for an architecture that the
+            table does not have, or for a choice of your own.
+    """
+
+    def __init__(self, *, target_modules: str | None = None) -> None:
+        self.target_modules = target_modules
+
+    @abstractmethod
+    def modules(self, model: PreTrainedModel) -> str:
+        """A regular expression over the names of the modules to train."""
+
+    def peft_config(self, model: PreTrainedModel) -> PeftConfig:
+        """The configuration of the trained copies.
+
+        Raises:
+            CarefError: If no module matches.
+        """
+        from peft import LNTuningConfig, TaskType
+
+        pattern = self.target_modules or self.modules(model)
+        require_match(pattern, model)
+        return LNTuningConfig(task_type=TaskType.SEQ_2_SEQ_LM, target_modules=pattern)
+
+
+def require_match(pattern: str, model: PreTrainedModel) -> None:
+    """Refuse a pattern that matches no module of a model.
+
+    Raises:
+        CarefError: With the pattern and a few names that exist.
+    """
+    names = [
+        name
+        for name, module in model.named_modules()
+        if next(module.parameters(recurse=False), None) is not None
+    ]
+    try:
+        found = matching(pattern, [name for name, _ in model.named_modules()])
+    except re.error as error:
+        raise CarefError(f"{pattern!r} is not a regular expression: {error}") from error
+    if not found:
+        shown = ", ".join(names[1:4])
+        raise CarefError(
+            f"{pattern!r} matches no module of this {model.config.model_type} model; "
+            f"its modules are called {shown}, ..."
+        )

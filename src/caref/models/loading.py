@@ -1,0 +1,168 @@
+"""Loading models and tokenizers: safetensors only, no code from a repository unless it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caref.errors import CarefError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model by path or hub id, and whether code of its own may run.
+
+    Attributes:
+        name: A directory, a ``config.json`` (for counting only) or a hub id.
+        trust_remote_code: Allow code from the model's repository to run. Off by default.
+    """
+
+    name: str
+    trust_remote_code: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the path or hub id."""
+        path = Path(self.name)
+        return (
+            (path.parent if path.name == "config.json" else path).resolve().name
+            if path.exists()
+            else path.name
+        )
+
+
+def load_config(source: ModelSource) -> PreTrainedConfig:
+    """Read a model's configuration.
+
+    Raises:
+        CarefError: If there is none at that path or hub id.
+    """
+    from transformers import AutoConfig
+
+    with _told_plainly(source):
+        return AutoConfig.from_pretrained(source.name, trust_remote_code=source.trust_remote_code)
+
+
+def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
+    """Load the tokenizer that lies beside the model.
+
+    Raises:
+        CarefError: If there is none, or it has no padding or end token.
+    """
+    from transformers import AutoTokenizer
+
+    with _told_plainly(source):
+        tokenizer = AutoTokenizer.from_pretrained(source.name, trust_remote_code=source.trust_remote_code)
+    for token in ("pad_token", "eos_token"):
+        if getattr(tokenizer, token) is None:
+            raise CarefError(f"the tokenizer of {source.name} has no {token}; set one and save it")
+    return tokenizer
+
+
+def load_model(source: ModelSource) -> PreTrainedModel:
+    """Load an encoder-decoder model's weights in float32; lower precision is the Trainer's autocast.
+
+    Raises:
+        CarefError: If there is no such model, or its weights are not in safetensors format.
+    """
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    require_encoder_decoder(load_config(source))
+    with _told_plainly(source), quiet_transformers():
+        return AutoModelForSeq2SeqLM.from_pretrained(
+            source.name,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=source.trust_remote_code,
+        )
+
+
+def empty_model(config: PreTrainedConfig) -> PreTrainedModel:
+    """Build a model on the meta device: names and shapes, no weights and no memory.
+
+    T5's output layer is untied where the published configuration says so. Transformers 5 ties it
+    whenever a model is built from a configuration, and keeps the published choice in
+    ``scale_decoder_outputs`` alone.
+    """
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    require_encoder_decoder(config)
+    with torch.device("meta"), quiet_transformers():
+        model = AutoModelForSeq2SeqLM.from_config(copy.deepcopy(config))
+        if getattr(config, "scale_decoder_outputs", True) is False:
+            untie_output_layer(model)
+    return model
+
+
+def untie_output_layer(model: PreTrainedModel) -> None:
+    """Give a model built from a configuration an output matrix of its own, freshly initialised."""
+    import torch
+
+    head = model.get_output_embeddings()
+    weight = torch.empty_like(head.weight)
+    if not weight.is_meta:
+        torch.nn.init.normal_(weight, std=head.weight.std().item())
+    head.weight = torch.nn.Parameter(weight)
+    model.config.tie_word_embeddings = False
+
+
+def require_encoder_decoder(config: PreTrainedConfig) -> None:
+    """Refuse what cannot be trained yet.
+
+    Raises:
+        CarefError: If the model is not an encoder-decoder.
+    """
+    if not config.is_encoder_decoder:
+        raise CarefError(
+            f"{config.model_type!r} is not an encoder-decoder model; "
+            "T5 and BERT-to-BERT kinds of model can be trained so far"
+        )
+
+
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Hold back transformers' progress bars and notes; errors still show."""
+    from transformers.utils import logging as transformers_logging
+
+    level = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.ERROR)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _told_plainly(source: ModelSource) -> Iterator[None]:
+    """Turn the loaders' many ways to fail into one line that names the model."""
+    path = Path(source.name)
+    looks_local = path.is_absolute() or source.name.startswith((".", "~")) or source.name.count("/") > 1
+    if looks_local and not path.exists():
+        raise CarefError(f"no model at {source.name}: the path does not exist")
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        if isinstance(error, CarefError):
+            raise
+        reason = " ".join(str(error).split())
+        raise CarefError(f"cannot load {source.name!r}: {reason[:300]}") from error
+
+
+def device_of(model: torch.nn.Module) -> Any:
+    """The device of a model's first parameter."""
+    return next(model.parameters()).device

@@ -1,0 +1,1 @@
+"""The objective inside transformers' Trainer: settings and presets, tokenizing, callbacks."""
