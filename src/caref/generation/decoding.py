@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 if TYPE_CHECKING:
@@ -86,34 +86,41 @@ def _decode_rows(
     config: GenerationConfig,
     given: list[list[int]],
 ) -> list[Decoded]:
-    recorder = _LogProbRecorder()
-    sequences = model.generate(
-        encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-        attention_mask=attention_mask,
-        decoder_input_ids=torch.tensor(given, device=encoded.device),
-        generation_config=config,
-        logits_processor=LogitsProcessorList([recorder]),
-    )
-    new = sequences[:, len(given[0]) :].tolist()
-    log_probs = torch.stack(recorder.steps, dim=1).tolist() if recorder.steps else [[] for _ in new]
-    ends = {config.eos_token_id} if isinstance(config.eos_token_id, int) else set(config.eos_token_id)
-    return [_until_end(row, values, ends) for row, values in zip(new, log_probs, strict=True)]
+    """Greedy decoding that drops each row when it ends, so that one long row does not hold up the rest.
 
-
-class _LogProbRecorder(LogitsProcessor):
-    """Notes the log-probability of the likeliest token at every step, which greedy decoding takes."""
-
-    def __init__(self) -> None:
-        self.steps: list[Tensor] = []
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        wide = scores.float()
-        self.steps.append(wide.amax(-1) - wide.logsumexp(-1))
-        return scores
-
-
-def _until_end(tokens: list[int], log_probs: list[float], ends: set[int]) -> Decoded:
-    for position, token in enumerate(tokens):
-        if token in ends:
-            return Decoded(tokens[:position], log_probs[: position + 1])
-    return Decoded(tokens, log_probs[: len(tokens)])
+    transformers' own `generate` keeps every row until the last one ends; a contract test holds this
+    loop to its output.
+    """
+    ends = torch.tensor(config.eos_token_id, device=encoded.device)
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    tokens: list[list[int]] = [[] for _ in given]
+    log_probs: list[list[float]] = [[] for _ in given]
+    alive = list(range(len(given)))
+    step_input = torch.tensor(given, device=encoded.device)
+    for _ in range(config.max_new_tokens):
+        logits = model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+            attention_mask=attention_mask,
+            decoder_input_ids=step_input,
+            past_key_values=cache,
+            use_cache=True,
+        ).logits[:, -1]
+        best = logits.max(dim=-1)
+        scores = best.values.float() - logits.float().logsumexp(-1)
+        for row, token, score in zip(alive, best.indices.tolist(), scores.tolist(), strict=True):
+            tokens[row].append(token)
+            log_probs[row].append(score)
+        going_on = ~torch.isin(best.indices, ends)
+        step_input = best.indices[going_on, None]
+        if not going_on.all():
+            kept = going_on.nonzero().squeeze(-1)
+            alive = [alive[index] for index in kept.tolist()]
+            if not alive:
+                break
+            encoded, attention_mask = encoded[kept], attention_mask[kept]
+            cache.batch_select_indices(kept)
+    stops = set(ends.flatten().tolist())
+    return [
+        Decoded(row[:-1] if row[-1] in stops else row, scores)
+        for row, scores in zip(tokens, log_probs, strict=True)
+    ]
