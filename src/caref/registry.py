@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import warnings
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from caref.errors import UnknownNameError
+from caref.errors import CarefError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._paths: dict[str, str] = dict(entries)
         self._objects: dict[str, T] = {}
+        self._plugins: set[str] = set()
         self._plugins_read = False
 
     @property
@@ -56,14 +58,14 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: If there is none; the message suggests the nearest name.
+            CarefError: If it is an installed package's own and cannot be imported.
         """
         if name not in self._objects:
             if name not in self._paths:
                 self._read_plugins()
             if name not in self._paths:
                 raise UnknownNameError(self._unknown(name))
-            module, _, attribute = self._paths[name].partition(":")
-            self._objects[name] = getattr(importlib.import_module(module), attribute)
+            self._objects[name] = self._imported(name)
         return self._objects[name]
 
     def add(self, name: str, entry: T) -> None:
@@ -96,9 +98,28 @@ class Registry(Generic[T]):
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(self.names())}."
         return f"unknown {self.kind} {name!r}; {hint} See: caref list {self.plural}"
 
+    def _imported(self, name: str) -> T:
+        module, _, attribute = self._paths[name].partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            if name not in self._plugins:
+                raise
+            raise CarefError(
+                f"{self.kind} {name!r} cannot be imported from {self._paths[name]!r}: {error}"
+            ) from error
+
     def _read_plugins(self) -> None:
         if self._plugins_read:
             return
         self._plugins_read = True
         for point in entry_points(group=f"caref.{self.plural}"):
-            self._paths.setdefault(point.name, point.value)
+            if point.name in self._paths or point.name in self._objects:
+                warnings.warn(
+                    f"{self.kind} {point.name!r} of an installed package ({point.value}) is ignored: "
+                    "the name is taken",
+                    stacklevel=2,
+                )
+                continue
+            self._paths[point.name] = point.value
+            self._plugins.add(point.name)

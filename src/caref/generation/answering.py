@@ -133,10 +133,13 @@ def _generate(
     # Trained to stop after the answer: the separator is put there, and the model goes on.
     prefixes = [[*one.tokens, *separator] for one in decoded]
     continued = decode(model, encoded, attention_mask, config, prefixes=prefixes)
-    return [
-        _Generation(encoder.text([*prefix, *more.tokens]), one.log_probs)
-        for prefix, one, more in zip(prefixes, decoded, continued, strict=True)
-    ]
+    generations = []
+    for one, more in zip(decoded, continued, strict=True):
+        answered, told = encoder.text(one.tokens), encoder.text(more.tokens)
+        # A model that has nothing to add leaves its answer as it is, unexplained.
+        text = f"{answered}{encoder.separator}{told}" if told else answered
+        generations.append(_Generation(text, one.log_probs))
+    return generations
 
 
 def _read(encoder: Encoder, question: EncodedQuestion, text: str) -> ParsedAnswer:
@@ -145,6 +148,8 @@ def _read(encoder: Encoder, question: EncodedQuestion, text: str) -> ParsedAnswe
     Some tokenizers cannot write "friend's house" without blanks around the apostrophe.
     """
     parsed = parse_answer(text, encoder.separator)
+    if parsed.answer in question.candidates:
+        return parsed
     spelling = {_folded(encoder.round_trip(candidate)): candidate for candidate in question.candidates}
     return parsed._replace(answer=spelling.get(_folded(parsed.answer), parsed.answer))
 

@@ -82,11 +82,20 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 
 def _read(path: Path) -> Iterator[Prediction]:
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                record: Any = json.loads(line)
+                record: Any = json.loads(line.decode("utf-8"))
                 yield Prediction.model_validate(record)
-            except (json.JSONDecodeError, ValidationError) as error:
-                reason = error.errors()[0] if isinstance(error, ValidationError) else error
-                raise DataError(f"{path}:{number}: not a prediction: {reason}") from error
+            except (UnicodeDecodeError, json.JSONDecodeError, ValidationError) as error:
+                raise DataError(f"{path}:{number}: not a prediction: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: {error.reason}"
+    if not isinstance(error, ValidationError):
+        return f"not JSON: {error}"
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]

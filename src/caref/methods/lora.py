@@ -18,7 +18,7 @@ class Lora(Method):
 
     Args:
         rank: The rank of each update, at least 1; the paper's rows have 4 and 128.
-        lora_alpha: The update's scale is ``lora_alpha / rank``; None means twice the rank.
+        lora_alpha: The update's scale is ``lora_alpha / rank``, above 0; None means twice the rank.
         lora_dropout: Dropout before the update, within [0, 1).
         target_modules: A regular expression over whole module names, instead of the table's choice.
 
@@ -38,6 +38,8 @@ class Lora(Method):
     ) -> None:
         if rank < 1:
             raise CarefError(f"rank must be at least 1, got {rank}")
+        if lora_alpha is not None and not lora_alpha > 0:
+            raise CarefError(f"lora_alpha must be above 0, got {lora_alpha}")
         if not 0 <= lora_dropout < 1:
             raise CarefError(f"lora_dropout must be within [0, 1), got {lora_dropout}")
         self.rank = rank
@@ -49,12 +51,18 @@ class Lora(Method):
         """PEFT's LoRA on the linear layers that the architecture's row names.
 
         Raises:
-            CarefError: If no module matches.
+            CarefError: If no module matches, or one that is no linear layer.
         """
+        import torch
         from peft import LoraConfig, TaskType
+        from transformers.pytorch_utils import Conv1D
 
-        pattern = self.target_modules or architecture_of(model.config).lora_linear
-        require_match(pattern, model)
+        pattern = (
+            architecture_of(model.config).lora_linear if self.target_modules is None else self.target_modules
+        )
+        for module in require_match(pattern, model):
+            if not isinstance(module, (torch.nn.Linear, torch.nn.Embedding, Conv1D)):
+                raise CarefError(f"{pattern!r} matches a {type(module).__name__}, which LoRA cannot adapt")
         return LoraConfig(
             task_type=TaskType.SEQ_2_SEQ_LM,
             r=self.rank,

@@ -11,6 +11,7 @@ from caref.errors import CarefError
 from caref.models.architectures import matching
 
 if TYPE_CHECKING:
+    import torch
     from peft import PeftConfig, PeftModel
     from transformers import PreTrainedModel
 
@@ -28,18 +29,24 @@ class Method(ABC):
     def peft_config(self, model: PreTrainedModel) -> PeftConfig | None:
         """The adapter's PEFT configuration for this model; None where the model itself is trained."""
 
-    def apply(self, model: PreTrainedModel) -> PreTrainedModel | PeftModel:
+    def apply(self, model: PreTrainedModel, *, seed: int = 0) -> PreTrainedModel | PeftModel:
         """Freeze `model` but for the weights of this method, in place.
+
+        Args:
+            model: What is trained.
+            seed: Of weights that start at random, LoRA's; whatever was drawn before in this process.
 
         Raises:
             CarefError: If no weight of the model is chosen.
         """
+        import torch
         from peft import get_peft_model
 
         config = self.peft_config(model)
         if config is None:
             return model.requires_grad_(True)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), torch.random.fork_rng():
+            torch.manual_seed(seed)
             # PEFT warns of every module type but its own short list; the tests here load and merge them.
             warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
             # PEFT 0.21 asks transformers 5 by an attribute's old name.
@@ -73,29 +80,38 @@ class ModuleTuning(Method):
         """
         from peft import LNTuningConfig, TaskType
 
-        pattern = self.target_modules or self.modules(model)
+        pattern = self.modules(model) if self.target_modules is None else self.target_modules
         require_match(pattern, model)
         return LNTuningConfig(task_type=TaskType.SEQ_2_SEQ_LM, target_modules=pattern)
 
 
-def require_match(pattern: str, model: PreTrainedModel) -> None:
-    """Refuse a pattern that matches no module of a model.
+def require_match(pattern: str, model: PreTrainedModel) -> list[torch.nn.Module]:
+    """The layers of a model that a pattern matches, each of which holds weights.
 
     Raises:
-        CarefError: With the pattern and a few names that exist.
+        CarefError: If there are none, or if it matches a module around the layers: PEFT would copy the
+            whole of it, and could not merge it again.
     """
-    names = [
-        name
-        for name, module in model.named_modules()
-        if next(module.parameters(recurse=False), None) is not None
-    ]
+    modules = dict(model.named_modules())
     try:
-        found = matching(pattern, [name for name, _ in model.named_modules()])
+        found = matching(pattern, [name for name in modules if name])
     except re.error as error:
         raise CarefError(f"{pattern!r} is not a regular expression: {error}") from error
     if not found:
-        shown = ", ".join(names[1:4])
+        shown = ", ".join([name for name in modules if name and _holds_weights(modules[name])][:3])
         raise CarefError(
             f"{pattern!r} matches no module of this {model.config.model_type} model; "
             f"its modules are called {shown}, ..."
         )
+    for name in found:
+        if not _holds_weights(modules[name]):
+            kind = type(modules[name]).__name__
+            raise CarefError(
+                f"{pattern!r} matches {name!r}, a {kind} without weights of its own; match the layers alone, "
+                "by how their names end"
+            )
+    return [modules[name] for name in found]
+
+
+def _holds_weights(module: torch.nn.Module) -> bool:
+    return next(module.parameters(recurse=False), None) is not None

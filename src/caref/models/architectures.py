@@ -25,8 +25,8 @@ class Architecture:
         query: The q projections of self-attention, cross-attention's left out.
         query_key_value: The q, k and v projections of self-attention.
         layer_norms: Every layer norm, encoder and decoder.
-        decoder: The outermost modules that hold the decoder stack's own weights: no embedding
-            shared with the encoder, no output head.
+        decoder: The layers that hold the decoder stack's own weights: no embedding shared with the
+            encoder, no output head. Not the blocks around them: PEFT cannot merge a whole block.
         lora_linear: The linear layers that LoRA adapts: all but the output head.
     """
 
@@ -43,7 +43,8 @@ T5 = Architecture(
     query=r"(encoder|decoder)\.block\.\d+\.layer\.0\.SelfAttention\.q",
     query_key_value=r"(encoder|decoder)\.block\.\d+\.layer\.0\.SelfAttention\.[qkv]",
     layer_norms=r"(encoder|decoder)\.(block\.\d+\.layer\.\d+\.layer_norm|final_layer_norm)",
-    decoder=r"decoder\.(block\.\d+|final_layer_norm)",
+    decoder=r"decoder\.(block\.\d+\.layer\.\d+\.(layer_norm"
+    r"|\w+\.(q|k|v|o|relative_attention_bias|wi|wi_0|wi_1|wo))|final_layer_norm)",
     lora_linear=r"(encoder|decoder)\.block\.\d+\.layer\.\d+\.\w+\.(q|k|v|o|wi|wi_0|wi_1|wo)",
 )
 
@@ -55,7 +56,7 @@ BERT_TO_BERT = Architecture(
     query_key_value=_BERT_LAYER + r"attention\.self\.(query|key|value)",
     layer_norms=r"(encoder|decoder)\.(.+\.)?LayerNorm",
     # The decoder has position and token-type embeddings of its own; its word embedding stays, as T5's does.
-    decoder=r"decoder\.bert\.(encoder\.layer\.\d+"
+    decoder=r"decoder\.bert\.(encoder\.layer\.\d+\.(.+\.)?(query|key|value|dense|LayerNorm)"
     r"|embeddings\.(position_embeddings|token_type_embeddings|LayerNorm))",
     lora_linear=_BERT_LAYER + r"((attention|crossattention)\.self\.(query|key|value)|(.+\.)?(dense))",
 )

@@ -169,7 +169,14 @@ class Encoder:
         return self._label_ids(f"{answer}{self.separator}".strip())[:-1]
 
     def separator_ids(self) -> list[int]:
-        """The separator's tokens as they stand inside a target."""
+        """The separator's tokens as they stand inside a target.
+
+        Many tokenizers write a word that follows another differently from one that begins a text.
+        """
+        before = self._label_ids("a")[:-1]
+        whole = self._label_ids(f"a{self.separator}".rstrip())[:-1]
+        if whole[: len(before)] == before:
+            return whole[len(before) :]
         return list(self.tokenizer(self.separator.strip(), add_special_tokens=False).input_ids)
 
     def round_trip(self, text: str) -> str:

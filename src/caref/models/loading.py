@@ -72,19 +72,24 @@ def load_model(source: ModelSource) -> PreTrainedModel:
     """Load an encoder-decoder model's weights in float32; lower precision is the Trainer's autocast.
 
     Raises:
-        CarefError: If there is no such model, or its weights are not in safetensors format.
+        CarefError: If there is no such model, or its weights are not all there in safetensors format.
     """
     import torch
     from transformers import AutoModelForSeq2SeqLM
 
     require_encoder_decoder(load_config(source))
     with _told_plainly(source), quiet_transformers():
-        return AutoModelForSeq2SeqLM.from_pretrained(
+        model, loaded = AutoModelForSeq2SeqLM.from_pretrained(
             source.name,
             dtype=torch.float32,
             use_safetensors=True,
             trust_remote_code=source.trust_remote_code,
+            output_loading_info=True,
         )
+    # transformers would go on with random ones.
+    if missing := sorted(loaded["missing_keys"]):
+        raise CarefError(f"{source.name} lacks {len(missing)} weights of its architecture: {missing[0]}, ...")
+    return model
 
 
 def empty_model(config: PreTrainedConfig) -> PreTrainedModel:
@@ -154,12 +159,16 @@ def _told_plainly(source: ModelSource) -> Iterator[None]:
     looks_local = path.is_absolute() or source.name.startswith((".", "~")) or source.name.count("/") > 1
     if looks_local and not path.exists():
         raise CarefError(f"no model at {source.name}: the path does not exist")
+    from safetensors import SafetensorError
+
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         if isinstance(error, CarefError):
             raise
         reason = " ".join(str(error).split())
+        if "trust_remote_code" in reason:
+            reason = "it needs code from its own repository; read it, then allow it with --trust-remote-code"
         raise CarefError(f"cannot load {source.name!r}: {reason[:300]}") from error
 
 

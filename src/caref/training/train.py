@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import DataCollatorForSeq2Seq, Trainer, TrainingArguments, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 
 from caref.models.encoding import EncodedExample
 from caref.training.callbacks import ObjectiveCallback, StepCallback
@@ -67,21 +66,20 @@ def train(
         on_step: Called with steps done and steps in all.
     """
     set_seed(seed)
-    steps_per_epoch = math.ceil(len(examples) / (settings.batch_size * settings.gradient_accumulation))
-    total_steps = (
-        settings.max_steps if settings.max_steps > 0 else math.ceil(settings.epochs * steps_per_epoch)
-    )
     checkpoints = settings.checkpoint_epochs > 0
     arguments = TrainingArguments(
         output_dir=str(work_dir),
         seed=seed,
+        # Said outright, so that several processes on CPUs alone know of each other.
+        use_cpu=not torch.accelerator.is_available(),
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps,
         per_device_train_batch_size=settings.batch_size,
         gradient_accumulation_steps=settings.gradient_accumulation,
         learning_rate=settings.learning_rate,
         lr_scheduler_type=settings.schedule,
-        warmup_steps=settings.warmup_steps or round(settings.warmup_fraction * total_steps),
+        # Below 1 it is a share of all steps.
+        warmup_steps=settings.warmup_steps or settings.warmup_fraction,
         weight_decay=settings.weight_decay,
         adam_beta1=settings.adam_beta1,
         adam_beta2=settings.adam_beta2,
@@ -91,16 +89,18 @@ def train(
         fp16=settings.precision == "fp16",
         activation_checkpointing=settings.gradient_checkpointing,
         save_strategy="steps" if checkpoints else "no",
-        save_steps=max(1, settings.checkpoint_epochs * steps_per_epoch),
         save_total_limit=1,
         logging_strategy="steps",
-        logging_steps=steps_per_epoch,
         report_to=list(report_to) or "none",
         run_name=run_name,
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
     )
+    # Known only now: how many devices share a step.
+    step_size = arguments.train_batch_size * arguments.world_size * settings.gradient_accumulation
+    arguments.logging_steps = math.ceil(len(examples) / step_size)
+    arguments.save_steps = max(1, settings.checkpoint_epochs) * arguments.logging_steps
     trainer = Trainer(
         model=model,
         args=arguments,
@@ -109,12 +109,22 @@ def train(
         # prepares decoder_input_ids.
         data_collator=DataCollatorForSeq2Seq(tokenizer, model=model),
         compute_loss_func=objective,
-        callbacks=[ObjectiveCallback(objective), *([StepCallback(on_step)] if on_step else [])],
+        callbacks=[StepCallback(on_step)] if on_step else [],
     )
     trainer.remove_callback(_printer())
-    last = get_last_checkpoint(str(work_dir)) if checkpoints and work_dir.is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
+    # First of all: the reporters that follow write the terms too.
+    trainer.callback_handler.callbacks.insert(0, ObjectiveCallback(objective))
+    trainer.train(resume_from_checkpoint=_last_checkpoint(work_dir) if checkpoints else None)
     return TrainingResult(steps=trainer.state.global_step, history=list(trainer.state.log_history))
+
+
+def _last_checkpoint(work_dir: Path) -> str | None:
+    """The latest checkpoint that is whole: its state is the last file that the Trainer writes."""
+    whole = [
+        (int(state.parent.name.rpartition("-")[2]), str(state.parent))
+        for state in work_dir.glob("checkpoint-*/trainer_state.json")
+    ]
+    return max(whole)[1] if whole else None
 
 
 def _printer() -> type:
