@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,25 +12,53 @@ from typing import Any
 
 import typer
 
+from caref.errors import CarefError
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "quickstart": (
         "caref.cli.quickstart:quickstart",
         "Train, answer and explain once, offline, in a minute.",
     ),
-    "run": ("caref.cli.run:run", "Train and evaluate on one or more splits; again, it does what is missing."),
+    "run": (
+        "caref.cli.run:run",
+        "Train and evaluate on one or more splits; run again, it does what is missing.",
+    ),
     "predict": ("caref.cli.predict:predict", "Answer and explain with a trained run."),
     "table": ("caref.cli.table:table", "Runs as a table: mean and standard deviation over splits."),
     "params": ("caref.cli.params:params", "What each method would train on a model, from its configuration."),
-    "list": ("caref.cli.list:list_entries", "What there is: tasks, methods, objectives, metrics, presets."),
+    "list": (
+        "caref.cli.listing:list_entries",
+        "What there is: tasks, methods, objectives, metrics, presets.",
+    ),
     "data": ("caref.cli.data:app", "Check and show a data set."),
 }
 """Name to where it is and what it does; only the command that is called is imported."""
 
 
+STOPPED = "\nstopped; the same command again goes on from here"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 2 bad input, 130 stopped."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    build(given)(args=given, prog_name="caref")
+    if "--debug" in given:  # wherever it stands
+        given = ["--debug", *(word for word in given if word != "--debug")]
+    try:
+        sys.exit(build(given)(args=given, prog_name="caref", standalone_mode=False) or 0)
+    except KeyboardInterrupt:
+        typer.echo(STOPPED, err=True)
+        sys.exit(130)
+    except Exception as error:
+        # What typer itself finds wrong. Its class is Click's, which newer versions keep a copy of.
+        told = getattr(error, "format_message", None)
+        if told is None:
+            raise
+        if told():
+            context = getattr(error, "ctx", None)
+            hint = f"; see: {context.command_path} --help" if context is not None else ""
+            message = " ".join(told().replace("Value error, ", "").split()).rstrip(".")
+            typer.echo(f"caref: {message}{hint}", err=True)
+        sys.exit(getattr(error, "exit_code", 2))
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -70,12 +99,15 @@ def told_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
-            typer.echo("\nstopped; the same command goes on from here", err=True)
+            typer.echo(STOPPED, err=True)
             raise typer.Exit(130) from None
+        except BrokenPipeError:  # whoever read the output has seen enough
+            raise
         except (ValueError, OSError) as error:
             if os.environ.get("CAREF_DEBUG"):
                 raise
-            typer.echo(f"caref: {_reason(error)}", err=True)
+            hint = "" if isinstance(error, CarefError | OSError) else " (caref --debug shows where)"
+            typer.echo(f"caref: {_reason(error)}{hint}", err=True)
             raise typer.Exit(2) from None
 
     return wrapped
@@ -88,8 +120,9 @@ def _reason(error: Exception) -> str:
 
 
 def _details(command: Callable[..., Any]) -> str:
-    """A command's docstring without its first line, which the summary repeats."""
-    return (command.__doc__ or "").partition("\n")[2]
+    """A command's docstring without its first line, which the summary repeats; a line per paragraph."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")[1:]
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _not_called() -> None:

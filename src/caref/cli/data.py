@@ -16,6 +16,10 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the data files; witho
 DataFormat = Annotated[str | None, typer.Option(help="One of the task's file formats.")]
 
 
+_NEXT_LINE = "\n" + " " * 14
+"""A text of several lines stays in its column."""
+
+
 @app.command()
 @told_plainly
 def check(
@@ -29,29 +33,35 @@ def check(
     """Read every part; name what is wrong with file and line; count rows, labels and lengths."""
     from collections import Counter
 
-    from rich.table import Table
-
-    from caref.cli.tables import console
+    from caref.cli.tables import print_table
     from caref.tasks import get_task
 
     the_task = get_task(task)
-    table = Table("part", "format", "examples", "answers", "explanations", "words each", "bad rows")
+    rows = []
     for part in the_task.parts:
         pool = the_task.load(data, part, data_format=data_format, skip_bad_rows=skip_bad_rows)
         labels = Counter(example.answer for example in pool)
         words = sorted(len(text.split()) for example in pool for text in example.explanations)
-        table.add_row(
-            part,
-            pool.data_format,
-            f"{len(pool):,}",
-            ", ".join(f"{label} {labels[label]:,}" for label in the_task.labels) or "one of its choices",
-            f"{len(words):,}",
-            f"{words[0]} to {words[-1]}, median {words[len(words) // 2]}",
-            str(len(pool.problems)),
+        counted = ", ".join(f"{label} {labels[label]:,}" for label in the_task.labels)
+        spread = f"{words[0]} to {words[-1]}, median {words[len(words) // 2]}" if words else "none"
+        rows.append(
+            [
+                part,
+                pool.data_format,
+                counted or "each example has its own choices",
+                f"{len(pool):,}",
+                f"{len(words):,}",
+                spread,
+                str(len(pool.problems)),
+            ]
         )
         for problem in pool.problems:
             typer.echo(str(problem), err=True)
-    console().print(table)
+    print_table(
+        ["part", "format", "answers", "examples", "explanations", "words in each", "bad rows"],
+        rows,
+        text_columns=3,
+    )
 
 
 @app.command()
@@ -97,8 +107,8 @@ def show(
     for example in examples[:count]:
         shown = template.render(example)
         typer.secho(example.id, bold=True)
-        typer.echo(f"  input       {shown.input}")
-        typer.echo(f"  target      {shown.target}")
-        typer.echo(f"  candidates  {' | '.join(shown.candidates) or 'free-form'}")
-        for text in example.explanations:
-            typer.echo(f"  reference   {text}")
+        told = [("input", shown.input), ("target", shown.target)]
+        told += [("candidates", " | ".join(shown.candidates) or "none: any answer")]
+        told += [("reference", text) for text in example.explanations]
+        for name, text in told:
+            typer.echo(f"  {name:<10}  {text.replace(chr(10), _NEXT_LINE)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -17,6 +18,8 @@ PANELS = {
     "objective_settings": "Objective",
     "metric_settings": "Metrics",
 }
+
+_WIDEST = 24
 
 
 def with_setting_flags(*, leave_out: frozenset[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -66,12 +69,18 @@ def _annotation(flat: FlatSetting) -> Any:
         kind = Literal[setting.choices]
     flag = f"--{setting.name.replace('_', '-')}"
     only = f" Only for: {', '.join(flat.entries)}." if flat.entries else ""
-    default = ",".join(setting.default) if isinstance(setting.default, tuple) else setting.default
+    default = ", ".join(setting.default) if isinstance(setting.default, tuple) else setting.default
+    default = "on" if default is True else default
     told = "" if default in (None, False, inspect.Parameter.empty) else f" Default: {default}."
+    described = re.sub(r"None (means|takes)", "without it,", setting.description.replace("`", "")).rstrip(".")
+    listed = "|".join(setting.choices)
+    if len(listed) > _WIDEST:  # such a column would leave the description none of 80 characters
+        described += f": {' or '.join(setting.choices)}"
     # The default is None, so that a flag that was not given does not hide what a file says.
     option = typer.Option(
-        f"{flag}/--no-{flag[2:]}" if default is True else flag,
-        help=f"{setting.description[:1].upper()}{setting.description[1:].rstrip('.')}.{only}{told}",
+        f"{flag}/--no-{flag[2:]}" if setting.default is True else flag,
+        help=f"{described[:1].upper()}{described[1:]}.{only}{told}",
+        metavar="<word>" if len(listed) > _WIDEST else None,
         rich_help_panel=PANELS[flat.section],
     )
     return Annotated[kind | None, option]

@@ -28,9 +28,7 @@ def params(
     Percent is of all parameters of the model as trained: an adapter's own included, the frozen
     original of a trained copy not. Nothing is downloaded or allocated but the configuration.
     """
-    from rich.table import Table
-
-    from caref.cli.tables import console
+    from caref.cli.tables import print_table
     from caref.methods import METHODS
     from caref.methods.counting import count_for_config
     from caref.models.loading import ModelSource, load_config
@@ -38,9 +36,7 @@ def params(
 
     source = ModelSource(model, trust_remote_code)
     config = load_config(source)
-    table = Table("method", "what is trained", title=source.short_name)
-    for heading in ("trainable", "of", "percent"):
-        table.add_column(heading, justify="right")
+    rows = []
     given = {"rank": rank, "target_modules": target_modules}
     for name in method or METHODS:
         entry = METHODS.get(name)
@@ -48,7 +44,8 @@ def params(
         settings = {key: value for key, value in given.items() if value is not None and key in declared}
         count = count_for_config(entry(**settings), config)
         told = f", rank {settings.get('rank', declared['rank'].default)}" if "rank" in declared else ""
-        table.add_row(
-            name, entry.summary + told, f"{count.trainable:,}", f"{count.total:,}", f"{count.percent:.2f}"
+        rows.append(
+            [name, entry.summary + told, f"{count.trainable:,}", f"{count.total:,}", f"{count.percent:.2f}"]
         )
-    console().print(table)
+    typer.echo(f"{source.short_name}: parameters that each method trains")
+    print_table(["method", "what is trained", "trainable", "of", "percent"], rows, text_columns=2)

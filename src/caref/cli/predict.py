@@ -34,6 +34,9 @@ def predict(
         str | None, typer.Option(help="The base model, where it has moved since the run.")
     ] = None,
     eval_batch_size: Annotated[int, typer.Option(min=1, help="Examples decoded at once.")] = 64,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let code from the model's repository run.")
+    ] = False,
 ) -> None:
     """Give answer, explanation and confidence.
 
@@ -45,8 +48,11 @@ def predict(
 
     if (text is None) == (file is None):
         raise CarefError("give either a text (or - for standard input) or --file")
-    trained = TrainedRun.load(run, base_model=model)
-    listed = tuple(choice.strip() for choice in choices.split("|")) if choices else trained.labels
+    for path, needed in ((file, "--file"), (out.parent if out is not None else None, "--out")):
+        if path is not None and not path.exists():
+            raise CarefError(f"{needed}: {path} does not exist")
+    trained = TrainedRun.load(run, base_model=model, trust_remote_code=trust_remote_code)
+    listed = tuple(filter(None, map(str.strip, choices.split("|")))) if choices else trained.labels
     if file is not None:
         questions = trained.read_questions(file)
     else:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-SHARES = {"training": 0.6, "decoding": 0.35, "scoring": 0.05}
-"""A first guess of each stage's share of a run's time; replaced by what the first run took."""
+LOADING = "loading"
+SHARES = {LOADING: 0.05, "training": 0.6, "decoding": 0.3, "scoring": 0.05}
+"""A first guess of each stage's share of a run's time; replaced by what the run before took."""
+
+SECONDS_BETWEEN_LINES = 30.0
+"""How often the same stage gets a line where there is no terminal."""
 
 
 @contextmanager
@@ -18,11 +22,11 @@ def watched(*, runs: int, already: int) -> Iterator[SeriesProgress]:
     """Watch a series of so many runs; so many more are complete already."""
     console = Console(stderr=True)
     if already:
-        console.print(f"{already} of {runs + already} runs are complete already")
+        console.print(f"{already} of {runs + already} runs are complete already", highlight=False)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("run {task.fields[run]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
         console=console,
@@ -37,31 +41,35 @@ class SeriesProgress:
 
     def __init__(self, bar: Progress, console: Console, runs: int) -> None:
         self.bar, self.console, self.runs = bar, console, runs
-        self.task = bar.add_task("", total=runs, left="")
+        self.task = bar.add_task("", total=runs, left="", run=f"1 of {runs}")
         self.done = 0
         self.started = time.monotonic()
         self.shares = dict(SHARES)
         self._spent: dict[str, float] = {}
-        self._stage, self._stage_began, self._run_began = "", 0.0, 0.0
+        self._stage, self._stage_began, self._run_began, self._line_printed = "", 0.0, 0.0, 0.0
 
     def begin_run(self, name: str) -> None:
         """A run begins."""
         self._run_began = self._stage_began = time.monotonic()
         self._stage, self._spent = "", {}
-        self._name = name
-        if self.bar.disable:
-            self.console.print(f"run {self.done + 1} of {self.runs}: {name}", soft_wrap=True, highlight=False)
+        self._line(f"run {self.done + 1} of {self.runs}: {name}")
+        self.bar.update(self.task, description=LOADING, run=f"{self.done + 1} of {self.runs}")
 
     def advance(self, stage: str, done: int, total: int) -> None:
         """A stage has done so much of so much."""
+        within = self._before(stage) + self.shares.get(stage, 0.0) * done / max(1, total)
+        left = self._left(within)
         if stage != self._stage:
             self._close_stage()
             self._stage = stage
-            if self.bar.disable:
-                self.console.print(f"  {stage}, {self._left(0.0)}", highlight=False)
-        within = self._before(stage) + self.shares.get(stage, 0.0) * done / max(1, total)
+            self._line(f"  {stage} {done}/{total}, {left}")
+        elif time.monotonic() - self._line_printed >= SECONDS_BETWEEN_LINES:
+            self._line(f"  {stage} {done}/{total}, {left}")
         self.bar.update(
-            self.task, completed=self.done, description=f"{stage} {done}/{total}", left=self._left(within)
+            self.task,
+            completed=self.done + min(within, 1.0),
+            description=f"{stage} {done}/{total}",
+            left=left,
         )
 
     def end_run(self) -> None:
@@ -70,14 +78,22 @@ class SeriesProgress:
         seconds = time.monotonic() - self._run_began
         self.shares = {stage: spent / seconds for stage, spent in self._spent.items()}
         self.done += 1
-        self.bar.update(self.task, completed=self.done, left=self._left(0.0))
+        left = self._left(0.0)
+        self.bar.update(self.task, completed=self.done, description="done", left=left)
+        self._line(f"  done in {_told(seconds)}, {left}")
+
+    def _line(self, text: str) -> None:
+        """A plain line where there is no terminal to draw a bar on."""
         if self.bar.disable:
-            self.console.print(f"  done in {_told(seconds)}, {self._left(0.0)}", highlight=False)
+            self._line_printed = time.monotonic()
+            self.console.print(text, soft_wrap=True, highlight=False, markup=False)
 
     def _close_stage(self) -> None:
         now = time.monotonic()
         if self._stage:
             self._spent[self._stage] = self._spent.get(self._stage, 0.0) + now - self._stage_began
+        elif self._run_began:
+            self._spent[LOADING] = now - self._run_began
         self._stage_began = now
 
     def _before(self, stage: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from caref.results.table import GROUP, Cell, Row
@@ -14,7 +16,7 @@ HEADINGS = {
     "f1_given_right": "F1 given right %",
     "nbert": "nBERT %",
     "broken": "broken %",
-    "candidate_accuracy": "likeliest candidate right %",
+    "candidate_accuracy": "candidate right %",
 }
 """Column name to heading; a name that is not here is its own heading."""
 
@@ -22,7 +24,30 @@ HEADINGS = {
 def console() -> Console:
     """Standard output, wide enough for a table where it is no terminal."""
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(width=160, highlight=False)
+    return out if out.is_terminal else Console(width=200, highlight=False)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> None:
+    """Print a table, or a block a row where the terminal is too narrow: a table would cut its numbers.
+
+    Args:
+        headings: One per column.
+        rows: The cells.
+        text_columns: So many of the first columns are words; the others are set flush right.
+    """
+    out, table = console(), Table()
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < text_columns else "right")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    if Measurement.get(out, out.options.update(max_width=1000), table).maximum <= out.width:
+        out.print(table)
+        return
+    wide = max(map(len, headings))
+    for row in rows:
+        for heading, cell in zip(headings, row, strict=True):
+            out.print(f"{heading:<{wide}}  {cell}", soft_wrap=True, markup=False)
+        out.print()
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -31,23 +56,22 @@ def print_rows(rows: Sequence[Row]) -> None:
         console().print("no complete run")
         return
     shown = [name for name in GROUP if len({row.group[name] for row in rows}) > 1 or name in _ALWAYS]
-    table = Table()
-    for name in shown:
-        table.add_column(name)
-    table.add_column("splits", justify="right")
-    for column in rows[0].cells:
-        table.add_column(HEADINGS.get(column, column), justify="right")
-    for row in rows:
-        table.add_row(
-            *(row.group[name] for name in shown),
-            str(row.splits),
-            *(cell_text(cell) for cell in row.cells.values()),
-        )
     out = console()
-    out.print(table)
+    print_table(
+        [*shown, "splits", *(HEADINGS.get(column, column) for column in rows[0].cells)],
+        [
+            [*(row.group[name] for name in shown), str(row.splits), *map(cell_text, row.cells.values())]
+            for row in rows
+        ],
+        text_columns=len(shown),
+    )
     encoders = sorted({row.encoder for row in rows if row.encoder})
     if encoders:
         out.print(f"mean ± standard deviation over splits; F1 and nBERT by {'; '.join(encoders)}")
+    for row in rows:
+        for warning in row.warnings:
+            name = " ".join(row.group[each] for each in shown if row.group[each])
+            out.print(f"{name}: {warning}", soft_wrap=True)
     if any("flan" in row.group["model"].lower() for row in rows):
         out.print(
             "Flan's own training holds e-SNLI, ECQA and ComVE with explanations: not unseen tasks for it"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -72,14 +73,29 @@ def spec_from_flat(given: Mapping[str, Any]) -> RunSpec:
     for name, value in given.items():
         if name not in table:
             near = difflib.get_close_matches(name, table, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise CarefError(f"unknown setting {name!r}{hint} See: caref run --help")
-        section = table[name].section
+            hint = f"did you mean {near[0]!r}? See" if near else "see"
+            raise CarefError(f"unknown setting {name!r}; {hint}: caref run --help")
+        section, value = table[name].section, _as_typed(table[name].setting, value)
         if section:
             nested.setdefault(section, {})[name] = value
         else:
             nested[name] = value
     return resolve_spec(**nested)
+
+
+def _as_typed(setting: Setting, value: Any) -> Any:
+    """A value as the flag of that name would give it: a list from "a,b", a number from "1e-4".
+
+    YAML 1.1 reads 1e-4, without a dot, as a text.
+    """
+    if not isinstance(value, str):
+        return tuple(value) if setting.type is tuple and isinstance(value, list) else value
+    if setting.type is tuple:
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if setting.type is float:
+        with suppress(ValueError):
+            return float(value)
+    return value
 
 
 def _put(table: dict[str, FlatSetting], new: FlatSetting) -> None:

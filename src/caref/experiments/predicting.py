@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from caref.errors import CarefError, DataError
 from caref.experiments.resources import Resources
 from caref.experiments.run import make_encoder
-from caref.experiments.spec import RunSpec
+from caref.experiments.spec import RunSpec, read_run_spec
 from caref.results.run_directory import RunDirectory
 from caref.tasks.example import Example
 
@@ -40,16 +41,20 @@ class TrainedRun:
         self.labels = labels
 
     @classmethod
-    def load(cls, path: Path, *, base_model: str | None = None) -> TrainedRun:
+    def load(
+        cls, path: Path, *, base_model: str | None = None, trust_remote_code: bool = False
+    ) -> TrainedRun:
         """Load a run.
 
         Args:
             path: Its directory.
             base_model: Where the base model lies now, if not where the run found it.
+            trust_remote_code: Let code from the model's repository run. What the run's own files say of
+                it does not count: they may come from somebody else.
 
         Raises:
             DataError: If the directory holds no complete run.
-            CarefError: If its weights were not kept.
+            CarefError: If its weights were not kept, or it needs code that it is not allowed to run.
         """
         from peft import PeftModel
 
@@ -58,16 +63,34 @@ class TrainedRun:
         directory = RunDirectory(path)
         if not directory.is_complete:
             raise DataError(f"{path} holds no complete run: result.json is missing")
-        spec = RunSpec.model_validate(directory.read_spec())
-        spec = spec.model_copy(update={"model": base_model or spec.model})
+        spec = read_run_spec(directory)
+        if spec.trust_remote_code and not trust_remote_code:
+            raise CarefError(
+                f"{path} was run with code from the repository of {spec.model}; "
+                "--trust-remote-code lets that code run again"
+            )
+        spec = spec.model_copy(
+            update={
+                "model": base_model or spec.model,
+                "trust_remote_code": trust_remote_code,
+                **directory.own_files(),
+            }
+        )
         if directory.model_path.is_dir():
             model = load_model(ModelSource(str(directory.model_path), spec.trust_remote_code))
-        elif directory.adapter_path.is_dir():
+        elif (directory.adapter_path / "adapter_model.safetensors").is_file():
             base = load_model(ModelSource(spec.model, spec.trust_remote_code))
-            with quiet_transformers():
+            with quiet_transformers(), warnings.catch_warnings():
+                # As in Method.apply: PEFT's note on modules it does not list, and an old attribute's name.
+                warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
+                warnings.filterwarnings(
+                    "ignore", message="`is_gradient_checkpointing`", category=FutureWarning
+                )
                 model = PeftModel.from_pretrained(base, str(directory.adapter_path))
         else:
-            raise CarefError(f"{path} was run with --no-save-adapter: there are no weights to predict with")
+            raise CarefError(
+                f"{path} holds no trained weights: it was run with --no-save-adapter, or they were removed"
+            )
         resources = Resources()
         encoder = make_encoder(spec, resources, model.config.decoder_start_token_id)
         return cls(spec, model, encoder, resources.task(spec).labels)
@@ -80,13 +103,22 @@ class TrainedRun:
         Raises:
             DataError: On the first line that cannot be used, named with file and line.
         """
+        try:
+            # Not splitlines(), which also breaks a line where a text holds U+2028.
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not UTF-8") from error
         questions = []
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
                 questions.append(self._question(json.loads(line), str(number)))
-            except (json.JSONDecodeError, CarefError, TypeError) as error:
+            except json.JSONDecodeError as error:
+                raise DataError(f"{path}:{number}: not JSON: {error.msg}") from error
+            except CarefError as error:
                 raise DataError(f"{path}:{number}: {error}") from error
         return questions
 
@@ -105,15 +137,16 @@ class TrainedRun:
     def _question(self, record: Any, number: str) -> EncodedQuestion:
         if not isinstance(record, dict):
             raise CarefError(f"expected an object with an input or the task's fields, got {record!r}")
-        choices = record.pop("choices", None) or self.labels
+        choices = record.pop("choices", None) or list(self.labels)
+        if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+            raise CarefError(f"choices must be a list of texts, got {choices!r}")
         id = str(record.pop("id", number))
+        for name in ["input"] if "input" in record else record:
+            if not isinstance(record[name], str):
+                raise CarefError(f"{name} must be a text, got {record[name]!r}")
         if "input" in record:
-            return self.encoder.question(id, str(record["input"]), tuple(map(str, choices)))
+            return self.encoder.question(id, record["input"], tuple(choices))
         example = Example(
-            id,
-            {name: str(value) for name, value in record.items()},
-            tuple(map(str, choices)),
-            answer=str(choices[0]) if choices else "",
-            explanations=("",),
+            id, record, tuple(choices), answer=choices[0] if choices else "", explanations=("",)
         )
         return self.encoder.ask(example)[0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from caref.errors import CarefError
+from caref.experiments.processes import is_first_process, wait_for_all
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
 from caref.experiments.spec import RunSpec
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from caref.losses import Objective
-    from caref.models.encoding import Encoder
+    from caref.methods.counting import ParameterCount
+    from caref.models.encoding import EncodedExample, Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +68,39 @@ def execute(
     directory = RunDirectory(root / spec.directory_name)
     if directory.is_complete:
         return directory.read_result()
-    split = drawn_split(spec, resources)
-    directory.start(spec.model_dump(mode="json"))
-    # The system frees the lock when the process ends, however it ends.
-    lock = FileLock(directory.path / ".lock")
-    try:
-        with lock.acquire(timeout=0):
-            return _execute(spec, split, directory, options, resources, progress)
-    except Timeout as error:
-        raise CarefError(f"another process is at work in {directory.path}; wait for it or stop it") from error
+    if not is_first_process():
+        return _train_along(spec, directory, resources)
+    stages = StageRecorder()
+    with directory.claimed():
+        if directory.is_complete:  # another process has just done it
+            return directory.read_result()
+        check_reporters(options.report_to)
+        with stages.stage("load"):
+            prepared = _prepare(spec, resources)
+        # From here on something is written: whatever is wrong with the spec has shown by now.
+        directory.start(spec.model_dump(mode="json"))
+        directory.keep_files(task=spec.task, prompt=spec.prompt)
+        result = _execute(spec, prepared, directory, options, resources, progress, stages)
+    wait_for_all()
+    return result
+
+
+def check_reporters(names: Sequence[str]) -> None:
+    """Find out before the training that a reporter is misspelt or not installed.
+
+    Raises:
+        CarefError: If the Trainer does not know it, or its package is missing.
+    """
+    if not names:
+        return
+    from transformers.integrations import get_available_reporting_integrations
+    from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+    for name in names:
+        if name not in INTEGRATION_TO_CALLBACK:
+            raise CarefError(f"unknown reporter {name!r}; there are: {', '.join(INTEGRATION_TO_CALLBACK)}")
+        if name not in get_available_reporting_integrations():
+            raise CarefError(f"the reporter {name!r} is not installed; install its package, or leave it out")
 
 
 def drawn_split(spec: RunSpec, resources: Resources) -> Split:
@@ -127,35 +154,79 @@ def make_objective(spec: RunSpec, encoder: Encoder) -> Objective:
     return OBJECTIVES.get(spec.objective)(separator_ids=encoder.separator_ids(), **spec.objective_settings)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What a run needs before it writes anything."""
+
+    split: Split
+    model: PreTrainedModel | PeftModel
+    parameters: ParameterCount
+    encoder: Encoder
+    objective: Objective
+    shots: list[EncodedExample]
+    evaluated: list[EncodedExample]
+
+
+def _prepare(spec: RunSpec, resources: Resources) -> _Prepared:
+    from caref.methods import METHODS
+    from caref.methods.counting import count_parameters
+    from caref.models.loading import ModelSource, load_model
+
+    split = drawn_split(spec, resources)
+    base = load_model(ModelSource(spec.model, spec.trust_remote_code))
+    encoder = make_encoder(spec, resources, base.config.decoder_start_token_id)
+    model = METHODS.get(spec.method)(**spec.method_settings).apply(base, seed=spec.seed)
+    return _Prepared(
+        split=split,
+        model=model,
+        parameters=count_parameters(model),
+        encoder=encoder,
+        objective=make_objective(spec, encoder),
+        shots=encoder.encode_all(split.train),
+        evaluated=encoder.encode_all(split.validation),
+    )
+
+
+def _train_along(spec: RunSpec, directory: RunDirectory, resources: Resources) -> RunResult:
+    """Take part in a training whose first process writes, answers and measures."""
+    from caref.training.train import train
+
+    prepared = _prepare(spec, resources)
+    train(
+        prepared.model,
+        prepared.encoder.tokenizer,
+        prepared.shots,
+        prepared.objective,
+        spec.training,
+        seed=spec.seed,
+        work_dir=directory.checkpoints_path,
+    )
+    wait_for_all()
+    return directory.read_result()
+
+
 def _execute(
     spec: RunSpec,
-    split: Split,
+    prepared: _Prepared,
     directory: RunDirectory,
     options: RunOptions,
     resources: Resources,
     progress: Progress,
+    stages: StageRecorder,
 ) -> RunResult:
     from caref.generation.answering import predict
-    from caref.methods import METHODS
-    from caref.methods.counting import count_parameters
     from caref.metrics import evaluate
-    from caref.models.loading import ModelSource, load_model
+    from caref.models.loading import ModelSource
     from caref.training.train import train
 
-    stages = StageRecorder()
-    with stages.stage("load"):
-        base = load_model(ModelSource(spec.model, spec.trust_remote_code))
-        encoder = make_encoder(spec, resources, base.config.decoder_start_token_id)
-        shots = encoder.encode_all(split.train)
-        evaluated = encoder.encode_all(split.validation)
-        model = METHODS.get(spec.method)(**spec.method_settings).apply(base)
-        parameters = count_parameters(model)
-    with stages.stage("training"):
+    split, model, encoder = prepared.split, prepared.model, prepared.encoder
+    shots, evaluated = prepared.shots, prepared.evaluated
+    with stages.stage("training"), _reporters_write_to(directory.logs_path):
         training = train(
             model,
             encoder.tokenizer,
             shots,
-            make_objective(spec, encoder),
+            prepared.objective,
             spec.training,
             seed=spec.seed,
             work_dir=directory.checkpoints_path,
@@ -201,8 +272,8 @@ def _execute(
         evaluated_examples=len(evaluated),
         inputs_cut=sum(example.input_cut for example in [*shots, *evaluated]),
         targets_cut=sum(example.target_cut for example in shots),
-        trainable_parameters=parameters.trainable,
-        total_parameters=parameters.total,
+        trainable_parameters=prepared.parameters.trainable,
+        total_parameters=prepared.parameters.total,
         metrics={
             name: MetricRecord(values=dict(m.values), notes=dict(m.notes), fingerprint=dict(m.fingerprint))
             for name, m in measured.items()
@@ -210,6 +281,23 @@ def _execute(
     )
     directory.finish(result, {**describe_environment(), **stages.as_json()})
     return result
+
+
+@contextmanager
+def _reporters_write_to(folder: Path) -> Iterator[None]:
+    """Keep what TensorBoard, W&B and MLflow write inside the run, unless the user has said where."""
+    places = {
+        "TENSORBOARD_LOGGING_DIR": str(folder / "tensorboard"),
+        "WANDB_DIR": str(folder),
+        "MLFLOW_TRACKING_URI": (folder / "mlruns").resolve().as_uri(),
+    }
+    ours = {name: place for name, place in places.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 def _save(model: PreTrainedModel | PeftModel, directory: RunDirectory) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
-from caref.experiments.run import RunOptions, drawn_split, execute, prompt_format
+from caref.experiments.run import RunOptions, drawn_split, execute, make_encoder, make_objective
 from caref.experiments.spec import RunSpec
+from caref.generation.prediction import Prediction
 from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from caref.models.encoding import Encoder
 
 
 def missing_runs(specs: Sequence[RunSpec], root: Path) -> list[RunSpec]:
@@ -21,7 +26,8 @@ def missing_runs(specs: Sequence[RunSpec], root: Path) -> list[RunSpec]:
 def check_specs(specs: Sequence[RunSpec], resources: Resources) -> None:
     """Find what is wrong with any of the specs before the first hour of work, not after it.
 
-    Reads the data, draws every split, renders the first prompt, and reads the models' configurations.
+    Reads the data, draws every split and tokenizes its shots, reads the models' configurations, and
+    computes every metric of one made-up prediction, which loads its encoder.
 
     Raises:
         CarefError: On the first thing that is wrong.
@@ -29,14 +35,36 @@ def check_specs(specs: Sequence[RunSpec], resources: Resources) -> None:
     from caref.methods import METHODS
     from caref.models.loading import ModelSource, empty_model, load_config
 
-    checked: set[tuple[object, ...]] = set()
+    encoders: dict[str, Encoder] = {}
     for spec in specs:
         split = drawn_split(spec, resources)
-        if (setting := (spec.setting_id,)) not in checked:
-            checked.add(setting)
-            prompt_format(spec, resources).render(split.train[0])
-            model = empty_model(load_config(ModelSource(spec.model, spec.trust_remote_code)))
-            METHODS.get(spec.method)(**spec.method_settings).apply(model)
+        if spec.setting_id not in encoders:
+            config = load_config(ModelSource(spec.model, spec.trust_remote_code))
+            METHODS.get(spec.method)(**spec.method_settings).apply(empty_model(config))
+            encoder = make_encoder(spec, resources, getattr(config, "decoder_start_token_id", None))
+            make_objective(spec, encoder)
+            for metric in resources.metrics(spec):
+                metric.compute([_MADE_UP])
+            encoders[spec.setting_id] = encoder
+        encoders[spec.setting_id].encode_all(split.train)
+
+
+_MADE_UP = Prediction(
+    id="1",
+    input="Is milk white?",
+    text="yes because it is",
+    label="yes",
+    explanation="it is",
+    broken=False,
+    confidence=0.5,
+    confidence_source="candidates",
+    label_probabilities={"yes": 0.5, "no": 0.5},
+    label_log_probs_sum={"yes": -1.0, "no": -1.0},
+    label_log_probs_mean={"yes": -0.5, "no": -0.5},
+    answer_mass=0.7,
+    gold_label="yes",
+    gold_explanations=("milk is white",),
+)
 
 
 def run_series(

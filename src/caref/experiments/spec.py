@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from caref.errors import CarefError
+from caref.errors import CarefError, DataError
 from caref.protocol.seeds import FEB_SEEDS
+from caref.results.run_directory import RunDirectory
 from caref.training.settings import TrainingSettings
 
 Supervision = Literal["answer_and_explanation", "answer_only"]
@@ -39,8 +40,8 @@ class RunSpec(BaseModel):
     supervision: Supervision = Field(
         "answer_and_explanation", description="train on the explanation too, or on the answer alone"
     )
-    prompt: str = Field("feb", description="feb, instruction, chat, or your own prompt's YAML file")
-    seed: int = Field(FEB_SEEDS[0], ge=0, description="of the draw and of the training")
+    prompt: str = Field("feb", description="one of feb, instruction, chat, or your own prompt's YAML file")
+    seed: int = Field(FEB_SEEDS[0], ge=0, lt=2**32, description="of the draw and of the training")
     shots: int = Field(48, ge=1, description="training examples, over all labels together")
     eval_size: int = Field(350, ge=1, description="evaluated examples, over all labels together")
     preset: str = Field("fewshot", description="training settings to start from: fewshot, paper, feb")
@@ -53,15 +54,24 @@ class RunSpec(BaseModel):
         default_factory=dict, description="SHA-256 of the task's and prompt's own files"
     )
 
+    @field_validator("metrics")
+    @classmethod
+    def _each_once(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(metrics))
+
     @model_validator(mode="after")
     def _answers_are_there(self) -> RunSpec:
         if self.supervision == "answer_only" and self.objective_settings.get("span", "all") != "all":
             raise ValueError("span needs the separator in the targets, which answer_only leaves out")
+        if self.objective_settings.get("reduction") == "none":
+            raise ValueError("reduction none gives a loss per token; training needs mean or sum")
         return self
 
     def canonical_json(self) -> str:
         """The same text for equal specs, whatever their origin."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return json.dumps(
+            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
     @property
     def run_id(self) -> str:
@@ -115,7 +125,7 @@ def resolve_spec(**given: Any) -> RunSpec:
             }
         )
     except ValidationError as error:
-        raise CarefError(_in_one_line(error)) from error
+        raise CarefError(in_one_line(error)) from error
     _check_ranges(method, method_settings)
     _check_ranges(objective, {**objective_settings, "separator_ids": [0]})
     return spec
@@ -156,12 +166,30 @@ def resolved_metric_settings(metrics: tuple[str, ...], given: dict[str, Any]) ->
     return resolved
 
 
-def _in_one_line(error: ValidationError) -> str:
+def read_run_spec(directory: RunDirectory) -> RunSpec:
+    """What a run was asked to do.
+
+    Raises:
+        DataError: If its ``spec.json`` cannot be read, or does not fit this version of caref.
+    """
+    content = directory.read_spec()
+    try:
+        return RunSpec.model_validate(content)
+    except ValidationError as error:
+        raise DataError(
+            f"{directory.spec_path} does not fit this version of caref: {in_one_line(error)}"
+        ) from error
+
+
+def in_one_line(error: ValidationError) -> str:
+    """The first of the things that pydantic found wrong."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"unknown setting {where!r}; see: caref run --help"
+    if first["type"] == "literal_error":
+        return f"{where} must be one of {first['ctx']['expected']}, got {first['input']!r}"
     if first["type"] == "missing":
         return f"{where} is missing; see: caref run --help"
     return f"{where}: {message}, got {first['input']!r}" if where else message

@@ -87,10 +87,14 @@ def _commit() -> str | None:
         return None
     with suppress(OSError, subprocess.SubprocessError):
         git = ["git", "-C", str(folder)]
+        # Without the option, git status writes to the checkout's index.
+        quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
         commit = subprocess.run(
             [*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True
         )
-        changed = subprocess.run([*git, "status", "--porcelain", "--", "."], capture_output=True, timeout=10)
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--", "."], capture_output=True, timeout=10, env=quiet
+        )
         return commit.stdout.strip() + ("-modified" if changed.stdout.strip() else "")
     return None
 

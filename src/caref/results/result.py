@@ -46,6 +46,11 @@ class RunResult(BaseModel):
     total_parameters: int
     metrics: dict[str, MetricRecord]
 
+    @property
+    def value_names(self) -> list[str]:
+        """The names of all values, in the order of the metrics."""
+        return [name for record in self.metrics.values() for name in record.values]
+
     def value(self, name: str) -> float | None:
         """One value by its name, whichever metric has it.
 

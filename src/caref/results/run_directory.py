@@ -1,11 +1,15 @@
 """The folder of one run.
 
 ``spec.json``         what was asked, every setting resolved
+``task.yaml``         a copy of your own task's file, where the run has one; ``prompt.yaml`` likewise
 ``predictions.jsonl`` one line per evaluated example
 ``scores.jsonl``      per-example values of the metrics
 ``history.jsonl``     the training log
 ``environment.json``  versions, commit, device, seconds per stage, peak memory
 ``adapter/``          the trained weights in PEFT's format; ``model/`` where the whole model was trained
+``logs/``             what TensorBoard, W&B or MLflow write, where they were asked for
+``checkpoints/``      the Trainer's own, to resume from; gone when the run is complete
+``.lock``             held by the process that is at work here; empty, and of no meaning afterwards
 ``result.json``       the metrics; written last, so that its presence is completion
 """
 
@@ -14,15 +18,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from caref.errors import CarefError, DataError
 from caref.generation.prediction import Prediction, read_predictions, write_predictions
-from caref.results.files import write_json, write_json_lines
+from caref.results.files import TEMPORARY, write_json, write_json_lines
 from caref.results.result import RunResult
 
 
@@ -67,29 +73,95 @@ class RunDirectory:
         return self.path / "checkpoints"
 
     @property
+    def logs_path(self) -> Path:
+        """What the Trainer's reporters write."""
+        return self.path / "logs"
+
+    @property
     def is_complete(self) -> bool:
         """Whether the run was finished."""
         return self.result_path.is_file()
 
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Make the folder and keep other processes out of it; one that holds nothing in the end goes again.
+
+        Raises:
+            CarefError: If another process is at work there, or the folder cannot be written.
+        """
+        lock_path = self.path / ".lock"
+        with self._told_plainly():
+            self.path.mkdir(parents=True, exist_ok=True)
+            # The system frees the lock when the process ends, however it ends.
+            lock = FileLock(lock_path)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout as error:
+                raise CarefError(
+                    f"another process is at work in {self.path}; wait for it or stop it"
+                ) from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                if [each.name for each in self.path.iterdir()] == [lock_path.name]:
+                    lock_path.unlink()
+                    self.path.rmdir()
+            lock.release()
+
     def start(self, spec: dict[str, Any]) -> None:
-        """Make the folder, and clear what an unfinished run left in it but its checkpoints.
+        """Make the folder, and clear what an unfinished run left in it but its whole checkpoints.
 
         Raises:
             CarefError: If the run is complete, or the folder cannot be written.
         """
         if self.is_complete:
             raise CarefError(f"{self.path} holds a complete run; it is not written again")
-        try:
+        with self._told_plainly():
             self.path.mkdir(parents=True, exist_ok=True)
+            self._clear_half_checkpoints()
             for stale in (self.adapter_path, self.model_path):
                 shutil.rmtree(stale, ignore_errors=True)
+            if not self.checkpoints_path.is_dir():
+                shutil.rmtree(self.logs_path, ignore_errors=True)
             for name in ("predictions.jsonl", "scores.jsonl", "history.jsonl", "environment.json"):
                 (self.path / name).unlink(missing_ok=True)
+            for left in self.path.glob(f".*{TEMPORARY}"):
+                left.unlink(missing_ok=True)
             write_json(self.spec_path, spec)
+
+    def _clear_half_checkpoints(self) -> None:
+        """Remove checkpoints that a killed process did not finish: the Trainer takes the newest as it is."""
+        for checkpoint in self.checkpoints_path.glob("checkpoint-*"):
+            try:
+                # The Trainer writes this file last.
+                json.loads((checkpoint / "trainer_state.json").read_bytes())
+            except (OSError, ValueError):
+                shutil.rmtree(checkpoint, ignore_errors=True)
+
+    @contextmanager
+    def _told_plainly(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise CarefError(
-                f"cannot write to {self.path}: {error.strerror}; choose another --out"
+                f"cannot write to {self.path}: {error.strerror or error}; choose another --out"
             ) from error
+
+    def keep_files(self, **files: str) -> None:
+        """Copy the user's own YAML files into the run, so that it can be read without them.
+
+        Args:
+            **files: ``task`` and ``prompt`` to a name or a path; only what is a YAML file is copied.
+        """
+        for name, source in files.items():
+            if source.endswith((".yaml", ".yml")):
+                shutil.copyfile(source, self.path / f"{name}.yaml")
+
+    def own_files(self) -> dict[str, str]:
+        """The copies that `keep_files` made: ``task`` and ``prompt`` to their paths, where there are any."""
+        copies = {name: self.path / f"{name}.yaml" for name in ("task", "prompt")}
+        return {name: str(path) for name, path in copies.items() if path.is_file()}
 
     def write_predictions(self, predictions: list[Prediction]) -> None:
         """Write the predictions."""
@@ -127,9 +199,11 @@ class RunDirectory:
             raise DataError(f"{self.path} holds no complete run: result.json is missing") from error
         except ValidationError as error:
             first = error.errors()[0]
-            raise DataError(
-                f"{self.result_path}: not a run result: {first['loc']}: {first['msg']}"
-            ) from error
+            where = ".".join(str(step) for step in first["loc"])
+            told = f"{where}: {first['msg']}" if where else first["msg"]
+            raise DataError(f"{self.result_path}: not a run result: {told}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"cannot read {self.result_path}: {_reason(error)}") from error
 
     def read_spec(self) -> dict[str, Any]:
         """Read what was asked.
@@ -138,9 +212,12 @@ class RunDirectory:
             DataError: If there is no readable spec.
         """
         try:
-            return json.loads(self.spec_path.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
-            raise DataError(f"{self.path} is no run: cannot read spec.json ({error})") from error
+            spec = json.loads(self.spec_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path} is no run: cannot read spec.json ({_reason(error)})") from error
+        if not isinstance(spec, dict):
+            raise DataError(f"{self.spec_path}: expected settings by name, got {type(spec).__name__}")
+        return spec
 
     def read_predictions(self) -> list[Prediction]:
         """Read the predictions of a complete run.
@@ -150,7 +227,10 @@ class RunDirectory:
         """
         if not self.is_complete:
             raise DataError(f"{self.path} holds no complete run: result.json is missing")
-        return read_predictions(self.predictions_path)
+        try:
+            return read_predictions(self.predictions_path)
+        except OSError as error:
+            raise DataError(f"cannot read {self.predictions_path}: {_reason(error)}") from error
 
 
 def complete_runs(root: Path) -> Iterator[RunDirectory]:
@@ -167,3 +247,7 @@ def unfinished_runs(root: Path) -> Iterator[RunDirectory]:
         directory = RunDirectory(spec.parent)
         if not directory.is_complete:
             yield directory
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

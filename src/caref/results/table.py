@@ -32,7 +32,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: what its runs share, and a cell per column."""
+    """One row: what its runs share, and a cell per column.
+
+    Attributes:
+        group: Names of `GROUP` to their values.
+        splits: The number of runs.
+        cells: Column name to its cell.
+        encoder: What computed nBERT; several, with commas, where the runs differ.
+        warnings: What was cut or left out on the way to these numbers, in words.
+    """
 
     group: dict[str, str]
     splits: int
@@ -41,17 +49,21 @@ class Row:
     warnings: tuple[str, ...] = field(default=())
 
 
-def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] = COLUMNS) -> list[Row]:
+def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] | None = None) -> list[Row]:
     """Group runs by everything but their seed.
 
     Args:
         results: Runs, each with a hash of its settings other than the seed.
-        columns: Names of metric values.
+        columns: Names of metric values; without them those of `COLUMNS` that any run has.
 
     Returns:
         Rows in the order of their groups. ``setting`` is empty unless two rows would read the same
         without it.
     """
+    results = list(results)
+    if columns is None:
+        known = {name for result, _ in results for name in result.value_names}
+        columns = [name for name in COLUMNS if name in known]
     groups: dict[tuple[str, ...], list[RunResult]] = defaultdict(list)
     for result, setting in results:
         groups[(*(getattr(result, name) for name in GROUP[:-1]), setting)].append(result)
@@ -68,6 +80,7 @@ def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] =
                 splits=len(runs),
                 cells={column: _cell([_value(run, column) for run in runs]) for column in columns},
                 encoder=_encoder(runs),
+                warnings=_warnings(runs),
             )
         )
     return rows
@@ -94,6 +107,30 @@ def _encoder(runs: list[RunResult]) -> str:
     return ", ".join(sorted(names))
 
 
+def _warnings(runs: list[RunResult]) -> tuple[str, ...]:
+    asked = sum(run.train_examples + run.evaluated_examples for run in runs)
+    trained = sum(run.train_examples for run in runs)
+    cut, shortened = sum(run.inputs_cut for run in runs), sum(run.targets_cut for run in runs)
+    skipped = max(run.problems_skipped for run in runs)
+    told = []
+    if cut:
+        told.append(f"{cut} of {asked} inputs lost the end of their context (--max-input-tokens)")
+    if shortened:
+        told.append(
+            f"{shortened} of {trained} training targets lost the end of their explanation "
+            "(--max-target-tokens)"
+        )
+    if skipped:
+        told.append(f"{skipped} unreadable rows of the data were skipped (--skip-bad-rows)")
+    if len({run.data_format for run in runs}) > 1:
+        told.append("the runs read different data formats")
+    for name in dict.fromkeys(name for run in runs for name in run.metrics):
+        measured = [run.metrics[name].fingerprint for run in runs if name in run.metrics]
+        if any(fingerprint != measured[0] for fingerprint in measured):
+            told.append(f"{name} was not computed in the same way in all runs; see result.json")
+    return tuple(told)
+
+
 def as_records(rows: Sequence[Row]) -> list[dict[str, object]]:
     """Rows as flat records: ``accuracy_mean``, ``accuracy_std``, ``accuracy_n`` ...; None where undefined."""
     return [
@@ -106,6 +143,7 @@ def as_records(rows: Sequence[Row]) -> list[dict[str, object]]:
                 for part in ("mean", "std", "n")
             },
             "encoder": row.encoder,
+            "warnings": "; ".join(row.warnings),
         }
         for row in rows
     ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import shutil
+import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +26,15 @@ def list_entries(
     for each in (kind,) if kind else KINDS:
         typer.secho(each, bold=True)
         for name, told in _entries(each):
-            typer.echo(f"  {name:<18}{told}")
+            typer.echo(_hanging(f"  {name:<18}{told.replace('`', '')}"))
+
+
+def _hanging(line: str) -> str:
+    """Broken at the terminal's width, under its own column; left whole for a file or a pipe."""
+    if not sys.stdout.isatty():
+        return line
+    width = max(60, shutil.get_terminal_size().columns)
+    return textwrap.fill(line, width, subsequent_indent=" " * 20)
 
 
 def _entries(kind: str) -> list[tuple[str, str]]:
