@@ -27,7 +27,10 @@ def stop_at(step: int) -> Callable[[int, int], None]:
     return on_step
 
 
-@pytest.mark.parametrize("method", ["aq", "lora", "dec", "base"])
+@pytest.mark.parametrize(
+    "method",
+    ["aq", "base", pytest.param("lora", marks=pytest.mark.slow), pytest.param("dec", marks=pytest.mark.slow)],
+)
 def test_resumed_is_as_if_never_stopped(tiny_model: Path, run: Run, tmp_path: Path, method: str) -> None:
     def start(work_dir: Path, on_step: Callable[[int, int], None] | None = None) -> Any:
         return run(

@@ -84,6 +84,7 @@ def test_another_objective_gives_other_weights_and_its_own_terms(tiny_t5: Path, 
     assert any(not torch.equal(caref.weights[name], plain.weights[name]) for name in caref.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dec", "lora", "base"])
 def test_training_learns(tiny_model: Path, run: Run, method: str) -> None:
     trained = run(tiny_model, method=method, epochs=10, learning_rate=2e-2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +57,7 @@ class TrainedRun:
         """
         from peft import PeftModel
 
-        from caref.models.loading import ModelSource, load_model, quiet_transformers
+        from caref.models.loading import ModelSource, load_model, quiet_peft, quiet_transformers
 
         directory = RunDirectory(path)
         if not directory.is_complete:
@@ -80,12 +79,7 @@ class TrainedRun:
             model = load_model(ModelSource(str(directory.model_path), spec.trust_remote_code))
         elif (directory.adapter_path / "adapter_model.safetensors").is_file():
             base = load_model(ModelSource(spec.model, spec.trust_remote_code))
-            with quiet_transformers(), warnings.catch_warnings():
-                # As in Method.apply: PEFT's note on modules it does not list, and an old attribute's name.
-                warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
-                warnings.filterwarnings(
-                    "ignore", message="`is_gradient_checkpointing`", category=FutureWarning
-                )
+            with quiet_transformers(), quiet_peft():
                 model = PeftModel.from_pretrained(base, str(directory.adapter_path))
         else:
             raise CarefError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from caref.errors import CarefError
 from caref.models.architectures import matching
+from caref.models.loading import quiet_peft
 
 if TYPE_CHECKING:
     import torch
@@ -45,12 +45,8 @@ class Method(ABC):
         config = self.peft_config(model)
         if config is None:
             return model.requires_grad_(True)
-        with warnings.catch_warnings(), torch.random.fork_rng():
+        with quiet_peft(), torch.random.fork_rng():
             torch.manual_seed(seed)
-            # PEFT warns of every module type but its own short list; the tests here load and merge them.
-            warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
-            # PEFT 0.21 asks transformers 5 by an attribute's old name.
-            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
             return get_peft_model(model, config)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,17 @@ def quiet_transformers() -> Iterator[None]:
         transformers_logging.set_verbosity(level)
         if bars:
             transformers_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def quiet_peft() -> Iterator[None]:
+    """Hold back two warnings of PEFT that say nothing to a user."""
+    with warnings.catch_warnings():
+        # Of every module type but its own short list; the tests here save, load and merge them.
+        warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
+        # PEFT 0.21 asks transformers 5 by an attribute's old name.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+        yield
 
 
 @contextlib.contextmanager
