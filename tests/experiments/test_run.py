@@ -10,11 +10,12 @@ import pytest
 
 from caref.errors import CarefError, DataError
 from caref.experiments.resources import Resources
-from caref.experiments.run import RunOptions, check_reporters, execute
+from caref.experiments.run import RunOptions, execute
 from caref.experiments.series import check_specs, missing_runs, run_series
 from caref.experiments.spec import RunSpec
 from caref.results import run_directory
 from caref.results.run_directory import RunDirectory
+from caref.training.reporters import check_reporters
 
 MakeSpec = Callable[..., RunSpec]
 

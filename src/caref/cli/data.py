@@ -79,8 +79,8 @@ def show(
 ) -> None:
     """Print examples as a model sees them: input, target, candidates, references."""
     from caref.errors import CarefError
+    from caref.experiments.assembly import drawn_split, prompt_format
     from caref.experiments.resources import Resources
-    from caref.experiments.run import drawn_split, prompt_format
     from caref.experiments.spec import RunSpec
     from caref.protocol.seeds import FEB_SEEDS, parse_splits
     from caref.tasks import get_task

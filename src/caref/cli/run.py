@@ -52,9 +52,10 @@ def run(
     from caref.experiments.flat import spec_from_flat
     from caref.experiments.processes import is_first_process
     from caref.experiments.resources import Resources
-    from caref.experiments.run import RunOptions, check_reporters
+    from caref.experiments.run import RunOptions
     from caref.experiments.series import check_specs, missing_runs, run_series
     from caref.results.table import aggregate
+    from caref.training.reporters import check_reporters
 
     asked = {**_read_config(config), **settings}
     in_file = {name: asked.pop(name, None) for name in ("splits", "seeds")}

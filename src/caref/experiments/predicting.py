@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caref.errors import CarefError, DataError
+from caref.experiments.assembly import make_encoder
 from caref.experiments.resources import Resources
-from caref.experiments.run import make_encoder
 from caref.experiments.spec import RunSpec, read_run_spec
 from caref.results.run_directory import RunDirectory
 from caref.tasks.example import Example

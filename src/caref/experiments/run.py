@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caref.errors import CarefError
+from caref.experiments.assembly import drawn_split, make_encoder, make_objective
 from caref.experiments.processes import is_first_process, wait_for_all
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
 from caref.experiments.spec import RunSpec
 from caref.experiments.stages import StageRecorder, describe_environment
-from caref.protocol.split import Split, draw_split
+from caref.protocol.split import Split
 from caref.results.result import MetricRecord, RunResult
 from caref.results.run_directory import RunDirectory
-from caref.tasks.prompt import PromptFormat
+from caref.training.reporters import check_reporters, reporters_write_to
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -83,75 +80,6 @@ def execute(
         result = _execute(spec, prepared, directory, options, resources, progress, stages)
     wait_for_all()
     return result
-
-
-def check_reporters(names: Sequence[str]) -> None:
-    """Find out before the training that a reporter is misspelt or not installed.
-
-    Raises:
-        CarefError: If the Trainer does not know it, or its package is missing.
-    """
-    if not names:
-        return
-    from transformers.integrations import get_available_reporting_integrations
-    from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
-
-    for name in names:
-        if name not in INTEGRATION_TO_CALLBACK:
-            raise CarefError(f"unknown reporter {name!r}; there are: {', '.join(INTEGRATION_TO_CALLBACK)}")
-        if name not in get_available_reporting_integrations():
-            raise CarefError(f"the reporter {name!r} is not installed; install its package, or leave it out")
-
-
-def drawn_split(spec: RunSpec, resources: Resources) -> Split:
-    """The examples that a run trains on and is evaluated on."""
-    task = resources.task(spec)
-    return draw_split(
-        task.name,
-        task.labels,
-        resources.pool(spec, "train").examples,
-        resources.pool(spec, "validation").examples,
-        seed=spec.seed,
-        shots=spec.shots,
-        eval_size=spec.eval_size,
-    )
-
-
-def prompt_format(spec: RunSpec, resources: Resources) -> PromptFormat:
-    """The prompt that a spec names: one of the task's, or a YAML file.
-
-    Raises:
-        CarefError: If the task has none of that name.
-    """
-    if spec.prompt.endswith((".yaml", ".yml")):
-        from caref.tasks.prompt_file import load_prompt
-
-        return load_prompt(Path(spec.prompt))
-    prompts = resources.task(spec).prompts
-    if spec.prompt not in prompts:
-        raise CarefError(f"{spec.task} has no prompt {spec.prompt!r}; it has: {', '.join(prompts)}")
-    return prompts[spec.prompt]
-
-
-def make_encoder(spec: RunSpec, resources: Resources, decoder_start_id: int | None) -> Encoder:
-    """The tokenization that a spec asks for."""
-    from caref.models.encoding import Encoder
-
-    return Encoder(
-        resources.tokenizer(spec),
-        prompt_format(spec, resources),
-        decoder_start_id=decoder_start_id,
-        max_input_tokens=spec.training.max_input_tokens,
-        max_target_tokens=spec.training.max_target_tokens,
-        answer_only=spec.supervision == "answer_only",
-    )
-
-
-def make_objective(spec: RunSpec, encoder: Encoder) -> Objective:
-    """The loss that a spec asks for; it is told how this tokenizer writes the separator."""
-    from caref.losses import OBJECTIVES
-
-    return OBJECTIVES.get(spec.objective)(separator_ids=encoder.separator_ids(), **spec.objective_settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +149,7 @@ def _execute(
 
     split, model, encoder = prepared.split, prepared.model, prepared.encoder
     shots, evaluated = prepared.shots, prepared.evaluated
-    with stages.stage("training"), _reporters_write_to(directory.logs_path):
+    with stages.stage("training"), reporters_write_to(directory.logs_path):
         training = train(
             model,
             encoder.tokenizer,
@@ -281,23 +209,6 @@ def _execute(
     )
     directory.finish(result, {**describe_environment(), **stages.as_json()})
     return result
-
-
-@contextmanager
-def _reporters_write_to(folder: Path) -> Iterator[None]:
-    """Keep what TensorBoard, W&B and MLflow write inside the run, unless the user has said where."""
-    places = {
-        "TENSORBOARD_LOGGING_DIR": str(folder / "tensorboard"),
-        "WANDB_DIR": str(folder),
-        "MLFLOW_TRACKING_URI": (folder / "mlruns").resolve().as_uri(),
-    }
-    ours = {name: place for name, place in places.items() if name not in os.environ}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name in ours:
-            os.environ.pop(name, None)
 
 
 def _save(model: PreTrainedModel | PeftModel, directory: RunDirectory) -> None:

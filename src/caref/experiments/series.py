@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from caref.experiments.assembly import drawn_split, make_encoder, make_objective
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
-from caref.experiments.run import RunOptions, drawn_split, execute, make_encoder, make_objective
+from caref.experiments.run import RunOptions, execute
 from caref.experiments.spec import RunSpec
 from caref.generation.prediction import Prediction
 from caref.results.result import RunResult
