@@ -101,12 +101,13 @@ def test_yaml_flags_and_python_agree() -> None:
 def test_your_own_files_content_is_a_part_of_the_id(tmp_path: Path, own_data: Path) -> None:
     shutil.copytree(own_data, tmp_path, dirs_exist_ok=True)
     task, prompt = tmp_path / "red.yaml", tmp_path / "short.yaml"
+    data = [tmp_path / name for name in ("red_train.jsonl", "red_dev.jsonl")]
     given = {"task": str(task), "prompt": str(prompt), "model": "m"}
     first = spec_from_flat(given)
-    assert set(first.file_hashes) == {str(task), str(prompt)}
+    assert set(first.file_hashes) == {str(file) for file in (task, prompt, *data)}
     assert spec_from_flat(given).run_id == first.run_id
-    for file in (task, prompt):
-        file.write_text(file.read_text() + "# changed\n")
+    for file in (task, prompt, *data):
+        file.write_text(file.read_text() + ("\n" if file in data else "# changed\n"))
         changed = spec_from_flat(given)
         assert changed.run_id != first.run_id
         first = changed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ class RunSpec(BaseModel):
     metrics: tuple[str, ...] = Field(DEFAULT_METRICS, description="metrics to compute, separated by commas")
     metric_settings: dict[str, Any] = Field(default_factory=dict)
     file_hashes: dict[str, str] = Field(
-        default_factory=dict, description="SHA-256 of the task's and prompt's own files"
+        default_factory=dict, description="SHA-256 of your own task's, data's and prompt's files"
     )
 
     @field_validator("metrics")
@@ -140,9 +141,26 @@ def _check_ranges(entry: type, settings: dict[str, Any]) -> None:
 
 
 def _file_hashes(spec: RunSpec) -> dict[str, str]:
-    """The content of a task's and a prompt's own file decides the run as much as its name."""
+    """The content of the user's own files decides a run as much as their names do."""
     files = [Path(name) for name in (spec.task, spec.prompt) if Path(name).suffix in (".yaml", ".yml")]
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
+    files = [file for file in files if file.is_file()]
+    if Path(spec.task) in files:
+        files += _data_files(spec)
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _data_files(spec: RunSpec) -> list[Path]:
+    """The data of the user's own task, as far as it is there; reading it tells what is missing."""
+    from caref.tasks import get_task
+
+    task = get_task(spec.task)
+    folder = Path(spec.data) if spec.data else task.home or Path()
+    found: list[Path] = []
+    for part in task.parts:
+        with suppress(DataError):
+            files = task.find(folder, part, data_format=spec.data_format)[1]
+            found += [file for role in files.values() for file in role]
+    return sorted(set(found))
 
 
 def resolved_metric_settings(metrics: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:

@@ -157,7 +157,8 @@ class Objective(ABC):
                 return weight
             raise ValueError(
                 f"a warm-up over {warmup:g} of the training needs to know its progress: call "
-                "set_progress(fraction) before each step, or give the Trainer caref.training.callbacks.ObjectiveCallback(loss)"
+                "set_progress(fraction) before each step, or give the Trainer "
+                "caref.training.callbacks.ObjectiveCallback(loss)"
             )
         return weight * min(1.0, self.progress / warmup)
 
