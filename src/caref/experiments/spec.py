@@ -157,7 +157,7 @@ def _data_files(spec: RunSpec) -> list[Path]:
     folder = Path(spec.data) if spec.data else task.home or Path()
     found: list[Path] = []
     for part in task.parts:
-        with suppress(DataError):
+        with suppress(CarefError):
             files = task.find(folder, part, data_format=spec.data_format)[1]
             found += [file for role in files.values() for file in role]
     return sorted(set(found))
