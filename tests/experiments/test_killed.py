@@ -174,7 +174,7 @@ def test_killed_at_random_moments(settings: dict[str, Any], tmp_path: Path) -> N
     for _ in range(12):
         process = begin(out)
         try:
-            assert process.wait(timeout=moments.uniform(0.4, 1.0) * takes) == 0
+            assert process.wait(timeout=moments.uniform(0.3, 0.8) * takes) == 0
             break
         except subprocess.TimeoutExpired:
             process.kill()
