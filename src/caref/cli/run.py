@@ -70,7 +70,8 @@ def run(
     )
     by_flag = splits is not None or seeds is not None
     chosen = _seeds(splits, seeds) if by_flag else _seeds(**in_file)
-    specs = [spec_from_flat({**asked, "seed": seed}) for seed in chosen]
+    first = spec_from_flat({**asked, "seed": chosen[0]})
+    specs = [first.with_seed(seed) for seed in chosen]
     resources = Resources()
     missing = missing_runs(specs, root)
     if missing:

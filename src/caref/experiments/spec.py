@@ -85,6 +85,17 @@ class RunSpec(BaseModel):
         without_seed = self.model_dump(mode="json", exclude={"seed"})
         return hashlib.sha256(json.dumps(without_seed, sort_keys=True).encode()).hexdigest()[:8]
 
+    def with_seed(self, seed: int) -> RunSpec:
+        """The same setting with another seed.
+
+        Raises:
+            CarefError: If the seed is out of range.
+        """
+        try:
+            return RunSpec.model_validate({**self.model_dump(), "seed": seed})
+        except ValidationError as error:
+            raise CarefError(in_one_line(error)) from error
+
     @property
     def directory_name(self) -> str:
         """A name a person can read, and the id."""
