@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import string
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
+
+from caref.tasks import TASKS, Task
+from caref.tasks.example import Example
+from caref.tasks.pool import Part
+from caref.tasks.prompt import PromptFormat
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +64,47 @@ def tiny_bert2bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_model(request: pytest.FixtureRequest) -> Path:
     """Each tiny model in turn."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def parity(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Registers `make_parity` as a task; collects the parts that are generated, with their size."""
+    generated: list[tuple[str, int]] = []
+
+    def make_parity(
+        *, size: int = 40, asked: Literal["even", "odd"] = "even", noise: float | None = None
+    ) -> Task:
+        """Is a number even, or odd?
+
+        Args:
+            size: How many numbers are in each part.
+            asked: What is asked of each.
+            noise: Not used. None means none.
+        """
+        if size < 2:
+            raise ValueError(f"size must be at least 2, got {size}")
+
+        def generate(part: Part) -> Iterator[Example]:
+            generated.append((part, size))
+            first = 0 if part == "train" else size
+            for number in range(first, first + size):
+                answer = "yes" if (number % 2 == 0) == (asked == "even") else "no"
+                fields = {"number": str(number), "asked": asked}
+                yield Example(str(number), fields, ("no", "yes"), answer, (f"it is {number}",))
+
+        return Task(
+            name="parity",
+            labels=("no", "yes"),
+            prompts={"feb": PromptFormat(name="feb", input="is {number} {asked}?")},
+            source="https://example.org",
+            licence="CC0",
+            parts=("train", "validation"),
+            generate=generate,
+        )
+
+    assert "parity" not in TASKS
+    monkeypatch.setitem(TASKS._objects, "parity", make_parity)
+    return generated
 
 
 def write_t5(directory: Path, *, tied: bool) -> Path:

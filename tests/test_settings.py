@@ -10,11 +10,13 @@ from caref.losses import OBJECTIVES
 from caref.methods import METHODS
 from caref.metrics import METRICS
 from caref.settings import SCALARS, WIRING, declared_settings, resolved_settings
+from caref.tasks import TASKS
 
 ENTRIES = [
     pytest.param(registry.kind, name, registry.get(name), id=f"{registry.kind}-{name}")
-    for registry in (OBJECTIVES, METHODS, METRICS)
+    for registry in (OBJECTIVES, METHODS, METRICS, TASKS)
     for name in registry.names()
+    if callable(registry.get(name))  # a plain task has no keywords
 ]
 
 
@@ -56,6 +58,20 @@ class Thing(Parent):
     ) -> None: ...
 
 
+def make_thing(
+    *, mode: Literal["fast", "slow"] = "fast", count: int = 1, share: float | None = None
+) -> Thing:
+    """Make a thing.
+
+    Args:
+        mode: One of two.
+        count: How many,
+            all together.
+        share: None means all.
+    """
+    return Thing(mode=mode, count=count, share=share)
+
+
 def resolve(**given: Any) -> dict[str, Any]:
     return resolved_settings("thing", "thing", Thing, given)
 
@@ -73,6 +89,25 @@ def test_what_is_declared() -> None:
     assert declared["name"].description == "The child's words: these count."
     assert declared["depth"].description == "How deep, in metres."
     assert declared["flag"].description == "On or off."
+
+
+def test_what_a_function_declares() -> None:
+    declared = declared_settings(make_thing)
+    assert {name: (s.type, s.choices, s.default) for name, s in declared.items()} == {
+        "mode": (str, ("fast", "slow"), "fast"),
+        "count": (int, (), 1),
+        "share": (float, (), None),
+    }
+    assert declared["count"].description == "How many, all together."
+    assert resolved_settings("thing", "made", make_thing, {"share": 1}) == {
+        "mode": "fast", "count": 1, "share": 1.0,
+    }  # fmt: skip
+
+
+def test_a_plain_value_declares_nothing() -> None:
+    assert declared_settings(TASKS.get("esnli")) == {}
+    with pytest.raises(CarefError, match="'rank' is not a setting of the task 'esnli'; it has: none"):
+        resolved_settings("task", "esnli", TASKS.get("esnli"), {"rank": 4})
 
 
 def test_defaults_are_filled_in_and_given_values_kept() -> None:

@@ -1,12 +1,13 @@
-"""The settings that an entry of a registry declares: its constructor's keywords.
+"""The settings that an entry of a registry declares: the keywords of its constructor or function.
 
-One place reads them, so that a new objective, method or metric has its flags, its validation and
-its line in ``spec.json`` without an edit anywhere else.
+One place reads them, so that a new objective, method, metric or task has its flags, its validation
+and its line in ``spec.json`` without an edit anywhere else.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import re
 import types
@@ -31,7 +32,7 @@ class Setting:
         type: ``bool``, ``int``, ``float`` or ``str``.
         choices: The values allowed, where they are listed in the annotation.
         default: What it is when not given.
-        description: Its line in the class's docstring.
+        description: Its line in the docstring of the class or function.
     """
 
     name: str
@@ -41,11 +42,19 @@ class Setting:
     description: str
 
 
-def declared_settings(entry: type) -> dict[str, Setting]:
-    """The settings of a registry entry, by name, from its constructor's signature and docstring."""
-    hints = get_type_hints(entry.__init__)  # type: ignore[misc]
-    described = _described(inspect.getdoc(entry) or "")
-    for base in entry.__mro__[1:-1]:
+def declared_settings(entry: object) -> dict[str, Setting]:
+    """The settings of a registry entry, by name, from its signature and docstring.
+
+    Args:
+        entry: A class, a function or a `functools.partial` of one, whose positional arguments are no
+            settings. What is none of these, such as a task read from files, has no settings.
+    """
+    if not callable(entry):
+        return {}
+    called = entry.func if isinstance(entry, functools.partial) else entry
+    hints = get_type_hints(called.__init__ if isinstance(called, type) else called)  # type: ignore[misc]
+    described = _described(inspect.getdoc(called) or "")
+    for base in entry.__mro__[1:-1] if isinstance(entry, type) else ():
         described = {**_described(inspect.getdoc(base) or ""), **described}
     settings = {}
     for name, parameter in inspect.signature(entry).parameters.items():
@@ -57,7 +66,7 @@ def declared_settings(entry: type) -> dict[str, Setting]:
     return settings
 
 
-def resolved_settings(kind: str, name: str, entry: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def resolved_settings(kind: str, name: str, entry: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of an entry, those given put over its defaults.
 
     Raises:

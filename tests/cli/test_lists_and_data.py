@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,12 @@ def test_list_all(caref: Caref) -> None:
     assert [line for line in out if not line.startswith(" ")] == list(KINDS)
     told = caref("list", "model").mistake()
     assert told == "unknown kind 'model'; there are: tasks, methods, objectives, metrics, presets"
+
+
+@pytest.mark.usefixtures("parity")
+def test_list_a_generated_task(caref: Caref) -> None:
+    told = caref("list", "tasks").out.splitlines()[-1]
+    assert told.split(maxsplit=1) == ["parity", "no, yes; generated; settings: size, asked, noise; CC0"]
 
 
 # --- params -----------------------------------------------------------------------------------------
@@ -160,3 +168,87 @@ def test_files_that_are_not_there_are_named(caref: Caref, tmp_path: Path) -> Non
     assert ended.code == 2
     assert "no train part of esnli in" in ended.err
     assert "Expected one of:" in ended.err
+
+
+# --- a task with settings ---------------------------------------------------------------------------
+
+NO_SETTING = "'size' is not a setting of the task 'esnli'; it has: none"
+NO_FOLDER = "parity is generated; pass no data folder"
+
+
+@pytest.fixture
+def flags_of_parity(monkeypatch: pytest.MonkeyPatch, parity: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Commands are imported anew, with the flags of the task `parity` as if a package had brought it."""
+    for name in ("caref.cli.data", "caref.cli.run"):
+        importlib.import_module(name)  # so that what was there is put back
+        monkeypatch.delitem(sys.modules, name)
+    return parity
+
+
+def test_a_tasks_settings_are_flags(caref: Caref, flags_of_parity: list[tuple[str, int]]) -> None:
+    ended = caref("data", "show", "parity", "--size", 6, "--asked", "odd", "--count", 2)
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[:3] == ["6", "  input       is 6 odd?", "  target      no because it is 6"]
+    assert [line for line in lines if not line.startswith(" ")] == ["6", "7"]
+    assert flags_of_parity == [("validation", 6)]
+    checked = caref("data", "check", "parity", "--size", 6)
+    assert checked.code == 0
+    assert "│ train      │ generated │ no 3, yes 3 │        6 │" in checked.out
+    drawn = caref("data", "show", "parity", "--size", 1000, "--split", 1, "--count", 1)
+    assert (drawn.code, drawn.err) == (0, "")
+
+
+def test_every_command_that_reads_data_has_them(
+    caref: Caref, monkeypatch: pytest.MonkeyPatch, flags_of_parity: list[tuple[str, int]]
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 200)
+    for page in (("run",), ("data", "check"), ("data", "show")):
+        told = caref(*page, "--help").out
+        assert "─ Task ─" in told
+        (line,) = [line for line in told.splitlines() if " --size " in line]
+        assert "How many numbers are in each part. Only for: parity. Default: 40." in line
+    assert "--alpha" not in caref("data", "show", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["data", "show", "parity", "--siez", "6"], "No such option: --siez"),
+        (["data", "show", "parity", "--asked", "prime"], "Invalid value for '--asked'"),
+        (["data", "show", "parity", "--size", "1"], "size must be at least 2, got 1"),
+        (["data", "check", "parity", "--size", "1"], "size must be at least 2, got 1"),
+        (["data", "check", "parity", "--data", "."], NO_FOLDER),
+        (["data", "check", "esnli", "--size", "6"], NO_SETTING),
+        (["data", "show", "esnli", "--size", "6"], NO_SETTING),
+        (["run", "--task", "esnli", "--model", "m", "--size", "6"], NO_SETTING),
+        (["run", "--task", "parity", "--model", "m", "--data", "."], NO_FOLDER),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_setting_of_a_task(
+    caref: Caref, flags_of_parity: list[tuple[str, int]], arguments: list[str], told: str
+) -> None:
+    assert told in caref(*arguments).mistake()
+    assert flags_of_parity == []
+
+
+def test_run_and_predict_with_a_tasks_settings(
+    caref: Caref, flags_of_parity: list[tuple[str, int]], tiny_t5: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "runs"
+    (tmp_path / "run.yaml").write_text("{task: parity, size: 30, asked: odd, epochs: 1, shots: 4}")
+    ended = caref(
+        "run", "--config", tmp_path / "run.yaml", "--model", tiny_t5, "--metrics", "accuracy", "--size", 20,
+        "--eval-size", 4, "--max-new-tokens", 4, "--out", out,
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert flags_of_parity == [("train", 20), ("validation", 20)]
+    (run,) = out.iterdir()
+    spec = json.loads((run / "spec.json").read_text())
+    assert spec["task_settings"] == {"size": 20, "asked": "odd", "noise": None}
+    question = tmp_path / "questions.jsonl"
+    question.write_text('{"number": "3", "asked": "odd"}\n')
+    answered = caref("predict", run, "--file", question)
+    assert answered.code == 0, answered.err
+    assert json.loads(answered.out)["input"] == "is 3 odd?"

@@ -79,6 +79,7 @@ def test_a_damaged_run_is_named(caref: Caref, runs: Path, tmp_path: Path) -> Non
         (Cell(50.0, 1.234, 2), "50.00 ± 1.23"),
         (Cell(0.0, 0.0, 2), "0.00 ± 0.00"),
         (Cell(0.0123, 0.001, 2), "0.0123 ± 0.0010"),
+        (Cell(0.1234, 0.02, 2), "0.1234 ± 0.0200"),
     ],
 )
 def test_cells(cell: Cell, shown: str) -> None:

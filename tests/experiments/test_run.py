@@ -49,7 +49,7 @@ def test_a_run_leaves_what_the_module_documents(done: RunDirectory, make_spec: M
     assert (result.train_examples, result.evaluated_examples) == (8, 6)
     assert (result.inputs_cut, result.targets_cut, result.problems_skipped) == (0, 0, 0)
     assert 0 < result.trainable_parameters < result.total_parameters
-    assert set(result.metrics) == {"accuracy", "broken", "nbert", "answer_confidence"}
+    assert set(result.metrics) == {"accuracy", "broken", "nbert", "answer_confidence", "calibration_error"}
     assert result.metrics["nbert"].fingerprint["encoder"] == "tiny-roberta"
     assert {path.name for path in done.adapter_path.iterdir()} >= {
         "adapter_config.json",

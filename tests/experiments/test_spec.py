@@ -18,6 +18,7 @@ from caref.methods import METHODS
 from caref.metrics import METRICS
 from caref.results.run_directory import RunDirectory
 from caref.settings import Setting, declared_settings
+from caref.tasks import TASKS
 from caref.training.settings import TrainingSettings
 
 SMALL = {"task": "esnli", "data": "data", "model": "google/flan-t5-large"}
@@ -31,7 +32,7 @@ def test_the_canonical_form_is_pinned() -> None:
     change of `canonical_json` alone.
     """
     spec = resolve_spec(**SMALL)
-    assert spec.run_id == "9357c28b012e4de5"
+    assert spec.run_id == "508487755ef175d4"
     assert spec.directory_name == f"esnli_flan-t5-large_aq_caref_seed7004_{spec.run_id}"
     parsed = json.loads(spec.canonical_json())
     assert list(parsed) == sorted(RunSpec.model_fields)
@@ -113,6 +114,59 @@ def test_your_own_files_content_is_a_part_of_the_id(tmp_path: Path, own_data: Pa
         first = changed
 
 
+# --- settings of a task -----------------------------------------------------------------------------
+
+
+def test_a_tasks_settings_are_a_part_of_the_spec(parity: list[tuple[str, int]]) -> None:
+    plain = resolve_spec(task="parity", model="m")
+    assert plain.task_settings == {"size": 40, "asked": "even", "noise": None}
+    changed = spec_from_flat(yaml.safe_load("{task: parity, model: m, size: 6, noise: 1e-2}"))
+    assert changed.task_settings == {"size": 6, "asked": "even", "noise": 0.01}
+    assert changed == resolve_spec(task="parity", model="m", task_settings={"size": 6, "noise": 0.01})
+    assert changed.run_id != plain.run_id
+    assert changed.setting_id != plain.setting_id
+    assert changed.with_seed(1).task_settings == changed.task_settings
+    assert spec_from_flat({"task": "parity", "model": "m", "size": 40}).run_id == plain.run_id
+    assert parity == []
+    table = flat_settings()
+    assert (table["size"].section, table["size"].entries) == ("task_settings", ("parity",))
+    assert set(flat_settings({"task_settings"})) >= {"size", "asked", "noise"}
+    assert {each.section for each in flat_settings({"task_settings"}).values()} == {"task_settings"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"siez": 6}, "unknown setting 'siez'; did you mean 'size'? See: caref run --help"),
+        ({"size": 1}, "size must be at least 2, got 1"),
+        ({"size": "six"}, "size of the task 'parity' must be of type int, got 'six'"),
+        ({"task": "esnli", "size": 6}, "'size' is not a setting of the task 'esnli'; it has: none"),
+        ({"task": "partiy"}, "unknown task 'partiy'; did you mean 'parity'? See: caref list tasks"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_a_mistake_in_a_tasks_settings_is_one_line(
+    parity: list[tuple[str, int]], wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(CarefError) as caught:
+        spec_from_flat({"task": "parity", "model": "m", **wrong})
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert parity == []
+
+
+def test_a_spec_with_and_without_a_tasks_settings_is_read(
+    tmp_path: Path, parity: list[tuple[str, int]]
+) -> None:
+    directory = RunDirectory(tmp_path)
+    spec = spec_from_flat({"task": "parity", "model": "m", "size": 6})
+    directory.start(spec.model_dump(mode="json"))
+    assert read_run_spec(directory) == spec
+    assert read_run_spec(directory).run_id == spec.run_id
+    directory.start(spec.model_dump(mode="json", exclude={"task_settings"}))
+    assert read_run_spec(directory).task_settings == {}
+
+
 # --- every setting has a flag -----------------------------------------------------------------------
 
 
@@ -126,6 +180,7 @@ def test_every_field_is_a_setting_with_a_description() -> None:
         for name in set(model.model_fields) - NESTED:
             assert table[name].section == section
     for section, registry in (
+        ("task_settings", TASKS),
         ("method_settings", METHODS),
         ("objective_settings", OBJECTIVES),
         ("metric_settings", METRICS),

@@ -14,7 +14,7 @@ from caref.generation.decoding import Decoded, decode, greedy_config
 from caref.methods import METHODS
 from caref.models.encoding import EncodedExample, Encoder
 from caref.models.loading import ModelSource, load_model, load_tokenizer
-from caref.tasks import TASKS
+from caref.tasks import get_task
 from caref.tasks.parsing import NO_EXPLANATION
 
 TOKENS = 8
@@ -254,7 +254,7 @@ def test_a_model_with_an_adapter(tiny: Any, tiny_model: Path, method: str) -> No
 def test_real_models(shared: Path, name: str, task: str) -> None:
     source = ModelSource(str(shared / "models" / name))
     model = load_model(source).eval()
-    described = TASKS.get(task)
+    described = get_task(task)
     pool = described.load(shared / "data", "validation", skip_bad_rows=True)
     encoder = Encoder(
         load_tokenizer(source), described.prompts["feb"], decoder_start_id=model.config.decoder_start_token_id

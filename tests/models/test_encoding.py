@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from caref.errors import CarefError
 from caref.models.encoding import Encoder
 from caref.models.loading import ModelSource, load_config, load_tokenizer
-from caref.tasks import TASKS
+from caref.tasks import TASKS, get_task
 from caref.tasks.example import Example
 from caref.tasks.parsing import parse_answer
 from caref.tasks.prompt import PromptFormat
@@ -218,9 +218,9 @@ def test_text_and_round_trip(tiny_t5: Path, tiny_bert2bert: Path) -> None:
 @pytest.mark.parametrize("task", TASKS.names())
 def test_real_tokenizers_and_every_tasks_prompts(shared: Path, name: str, task: str) -> None:
     """A target's tokens begin with its answer's, and its text is read back."""
-    labels = TASKS.get(task).labels
+    labels = get_task(task).labels
     choices = labels or ("friend's house", "bank", "bank account", "a b-c, d.")
-    for prompt in TASKS.get(task).prompts.values():
+    for prompt in get_task(task).prompts.values():
         if prompt.chat:
             continue
         made = encoder(shared / "models" / name, prompt)

@@ -11,11 +11,21 @@ import pytest
 from caref.errors import UnknownNameError
 from caref.tasks import TASKS, get_task
 from caref.tasks.parsing import parse_answer
+from caref.tasks.pool import Part, Pool
 
 PARTS = [(name, part) for name in TASKS for part in get_task(name).parts]
 FORMATS = [
     (name, each.name, part) for name in TASKS for each in get_task(name).formats for part in each.files
 ]
+
+
+FROM_FILES = [name for name in TASKS if get_task(name).generate is None]
+GENERATED = [name for name in TASKS if name not in FROM_FILES]
+
+
+def sample(name: str, part: Part, samples: Path) -> Pool:
+    """A part of a task: of our own writing where it is read, in full where it is generated."""
+    return get_task(name).load(samples if name in FROM_FILES else None, part)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -29,12 +39,13 @@ def test_facts(name: str) -> None:
     assert all(key == prompt.name for key, prompt in task.prompts.items())
     assert task.prompts["chat"].chat and not task.prompts["feb"].chat
     assert len({each.name for each in task.formats}) == len(task.formats)
+    assert bool(task.formats) == (task.generate is None)
 
 
 @pytest.mark.parametrize(("name", "part"), PARTS)
-def test_prompts_of_every_example(name: str, part: str, samples: Path) -> None:
+def test_prompts_of_every_example(name: str, part: Part, samples: Path) -> None:
     task = get_task(name)
-    for example in task.load(samples, part):
+    for example in sample(name, part, samples):
         assert example.answer in example.choices
         assert not task.labels or example.choices == task.labels
         for format_ in task.prompts.values():
@@ -58,11 +69,17 @@ def test_every_format_has_a_sample(name: str, data_format: str, part: str, sampl
     assert pool.files and all(file.is_file() for file in pool.files)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", FROM_FILES)
 def test_own_folder_and_its_parent_give_the_same(name: str, samples: Path) -> None:
     task = get_task(name)
     own = next(samples / folder for folder in task.folders if (samples / folder).is_dir())
     assert task.load(own, "train").examples == task.load(samples, "train").examples
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_what_is_generated_is_the_same_each_time(name: str) -> None:
+    for part in get_task(name).parts:
+        assert get_task(name).load(None, part) == get_task(name).load(None, part)
 
 
 def test_misspelt_name() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from caref.errors import CarefError
 from caref.tasks import TASKS, get_task
 from caref.tasks.prompt_file import load_prompt
 
@@ -21,6 +23,19 @@ def test_python_example(samples: Path, capsys: pytest.CaptureFixture[str]) -> No
     code = block("python").replace('Path("data")', "samples").replace("seed=", "shots=3, eval_size=3, seed=")
     exec(code, {"samples": samples})
     assert capsys.readouterr().out.startswith("explain nli hypothesis: ")
+
+
+def test_generated_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {"__name__": "parity"}
+    exec(block("python", 1), names)
+    monkeypatch.setitem(TASKS._objects, "parity", names["parity"])
+    task = get_task("parity", {"size": 100})
+    assert (len(task.load(None, "train")), len(task.load(None, "validation"))) == (100, 100)
+    prompt = task.prompts["feb"].render(task.load(None, "train").examples[7])
+    assert (prompt.input, prompt.target) == ("Is 7 even?", "no because it ends in 7")
+    with pytest.raises(CarefError, match="size must be at least 2, got 1"):
+        get_task("parity", {"size": 1})
+    assert 'parity = "my_package.parity:parity"' in block("toml")
 
 
 def test_own_data_example(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from caref.cli import told_plainly
+from caref.cli.flags import with_setting_flags
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -22,6 +23,7 @@ _NEXT_LINE = "\n" + " " * 14
 
 @app.command()
 @told_plainly
+@with_setting_flags(sections={"task_settings"})
 def check(
     task: Task,
     data: Data = None,
@@ -29,6 +31,8 @@ def check(
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count unreadable rows instead of stopping at them.")
     ] = False,
+    *,
+    settings: dict[str, Any],
 ) -> None:
     """Read every part; name what is wrong with file and line; count rows, labels and lengths."""
     from collections import Counter
@@ -36,7 +40,7 @@ def check(
     from caref.cli.tables import print_table
     from caref.tasks import get_task
 
-    the_task = get_task(task)
+    the_task = get_task(task, settings)
     rows = []
     for part in the_task.parts:
         pool = the_task.load(data, part, data_format=data_format, skip_bad_rows=skip_bad_rows)
@@ -66,6 +70,7 @@ def check(
 
 @app.command()
 @told_plainly
+@with_setting_flags(sections={"task_settings"})
 def show(
     task: Task,
     data: Data = None,
@@ -76,6 +81,8 @@ def show(
         int | None, typer.Option(help="Of this FEB split's draw, instead of the first ones.")
     ] = None,
     data_format: DataFormat = None,
+    *,
+    settings: dict[str, Any],
 ) -> None:
     """Print examples as a model sees them: input, target, candidates, references."""
     from caref.errors import CarefError
@@ -83,7 +90,6 @@ def show(
     from caref.experiments.resources import Resources
     from caref.experiments.spec import RunSpec
     from caref.protocol.seeds import FEB_SEEDS, parse_splits
-    from caref.tasks import get_task
     from caref.tasks.pool import PARTS
 
     if part not in PARTS:
@@ -93,17 +99,19 @@ def show(
     seed = FEB_SEEDS[parse_splits(str(split))[0]] if split is not None else 0
     spec = RunSpec(
         task=task,
+        task_settings=settings,
         data=str(data) if data else None,
         data_format=data_format,
         prompt=prompt,
         seed=seed,
         model="",
     )
-    template = prompt_format(spec, Resources())
+    resources = Resources()
+    template = prompt_format(spec, resources)
     if split is None:
-        examples = get_task(task).load(data, part, data_format=data_format).examples
+        examples = resources.pool(spec, part).examples
     else:
-        examples = getattr(drawn_split(spec, Resources()), part)
+        examples = getattr(drawn_split(spec, resources), part)
     for example in examples[:count]:
         shown = template.render(example)
         typer.secho(example.id, bold=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -13,6 +13,7 @@ from caref.experiments.flat import FlatSetting, flat_settings
 
 PANELS = {
     "": "Run",
+    "task_settings": "Task",
     "training": "Training",
     "method_settings": "Method",
     "objective_settings": "Objective",
@@ -22,17 +23,20 @@ PANELS = {
 _WIDEST = 24
 
 
-def with_setting_flags(*, leave_out: frozenset[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command a flag for every setting of a run.
+def with_setting_flags(
+    *, leave_out: Container[str] = (), sections: Container[str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for every setting of a run, or of some parts of it.
 
     The command gets those that were given as one argument, `settings`, a mapping by plain name.
 
     Args:
         leave_out: Settings that the command asks for in another way.
+        sections: Only the settings of these parts, keys of `PANELS`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        table = {name: flat for name, flat in flat_settings().items() if name not in leave_out}
+        table = {name: flat for name, flat in flat_settings(sections).items() if name not in leave_out}
         hints = get_type_hints(command, include_extras=True)
         own = [
             parameter.replace(annotation=hints[parameter.name])

@@ -6,6 +6,7 @@ import inspect
 import shutil
 import sys
 import textwrap
+from collections.abc import Collection
 from typing import Annotated, Any
 
 import typer
@@ -41,11 +42,12 @@ def _entries(kind: str) -> list[tuple[str, str]]:
     from caref.losses import OBJECTIVES
     from caref.methods import METHODS
     from caref.metrics import METRICS
-    from caref.tasks import TASKS
+    from caref.settings import declared_settings
+    from caref.tasks import TASKS, get_task
     from caref.training.settings import PRESETS
 
     if kind == "tasks":
-        return [(name, _of_task(task)) for name, task in TASKS.items()]
+        return [(name, _of_task(get_task(name), declared_settings(entry))) for name, entry in TASKS.items()]
     if kind == "methods":
         return [(name, method.summary) for name, method in METHODS.items()]
     if kind == "presets":
@@ -56,9 +58,14 @@ def _entries(kind: str) -> list[tuple[str, str]]:
     ]
 
 
-def _of_task(task: Any) -> str:
+def _of_task(task: Any, settings: Collection[str]) -> str:
     answers = ", ".join(task.labels) or "choices of its own for each example"
-    return f"{answers}; formats: {', '.join(each.name for each in task.formats)}; {task.licence}"
+    if task.generate is not None:
+        origin = "generated"
+    else:
+        origin = f"formats: {', '.join(each.name for each in task.formats)}"
+    told = [answers, origin, f"settings: {', '.join(settings)}" if settings else "", task.licence]
+    return "; ".join(part for part in told if part)
 
 
 def _of_preset(values: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ HEADINGS = {
     "nbert": "nBERT %",
     "broken": "broken %",
     "candidate_accuracy": "candidate right %",
+    "calibration_error": "calibration error",
 }
 """Column name to heading; a name that is not here is its own heading."""
 
@@ -85,6 +86,6 @@ def cell_text(cell: Cell) -> str:
     """A cell as it is printed: the mean, ± the standard deviation where there is one."""
     if cell.mean is None:
         return "undefined"
-    digits = 2 if abs(cell.mean) >= 0.1 or cell.mean == 0 else 4
+    digits = 2 if abs(cell.mean) >= 1 or cell.mean == 0 else 4
     deviation = f" ± {cell.std:.{digits}f}" if cell.std is not None else ""
     return f"{cell.mean:.{digits}f}{deviation}"

@@ -8,7 +8,7 @@ the registries, so that nothing has to list them by hand.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -17,10 +17,20 @@ from pydantic import BaseModel
 
 from caref.errors import CarefError
 from caref.experiments.spec import RunSpec, resolve_spec
+from caref.registry import Registry
 from caref.settings import Setting, declared_settings
 from caref.training.settings import TrainingSettings
 
-NESTED = frozenset({"training", "method_settings", "objective_settings", "metric_settings", "file_hashes"})
+NESTED = frozenset(
+    {
+        "training",
+        "task_settings",
+        "method_settings",
+        "objective_settings",
+        "metric_settings",
+        "file_hashes",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +48,31 @@ class FlatSetting:
     entries: tuple[str, ...] = ()
 
 
-def flat_settings() -> dict[str, FlatSetting]:
-    """Every setting of a run by its plain name; imports every objective, method and metric."""
+def flat_settings(sections: Container[str] | None = None) -> dict[str, FlatSetting]:
+    """Every setting of a run by its plain name; imports every entry of the registries.
+
+    Args:
+        sections: Only these parts of the spec, as `FlatSetting.section` names them; of the others nothing
+            is imported.
+    """
     from caref.losses import OBJECTIVES
     from caref.methods import METHODS
     from caref.metrics import METRICS
+    from caref.tasks import TASKS
 
     table: dict[str, FlatSetting] = {}
-    for section, model in (("", RunSpec), ("training", TrainingSettings)):
-        for setting in _fields(model):
+    models: dict[str, type[BaseModel]] = {"": RunSpec, "training": TrainingSettings}
+    registries: dict[str, Registry[Any]] = {
+        "task_settings": TASKS,
+        "method_settings": METHODS,
+        "objective_settings": OBJECTIVES,
+        "metric_settings": METRICS,
+    }
+    for section in (each for each in models if sections is None or each in sections):
+        for setting in _fields(models[section]):
             _put(table, FlatSetting(setting, section))
-    for section, registry in (
-        ("method_settings", METHODS),
-        ("objective_settings", OBJECTIVES),
-        ("metric_settings", METRICS),
-    ):
-        for name, entry in registry.items():
+    for section in (each for each in registries if sections is None or each in sections):
+        for name, entry in registries[section].items():
             for setting in declared_settings(entry).values():
                 known = table.get(setting.name)
                 having = (*known.entries, name) if known and known.section == section else (name,)

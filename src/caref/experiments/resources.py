@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,14 @@ class Resources:
     """A cache that lives as long as a series of runs."""
 
     def __init__(self) -> None:
+        self._tasks: dict[tuple[str, str], Task] = {}
         self._pools: dict[tuple[object, ...], Pool] = {}
         self._tokenizers: dict[tuple[str, bool], PreTrainedTokenizerBase] = {}
         self._metrics: dict[tuple[object, ...], Metric] = {}
 
     def pool(self, spec: RunSpec, part: Part) -> Pool:
         """One part of the spec's data."""
-        key = (spec.task, spec.data, spec.data_format, spec.skip_bad_rows, part)
+        key = (*_task_key(spec), spec.data, spec.data_format, spec.skip_bad_rows, part)
         if key not in self._pools:
             self._pools[key] = self.task(spec).load(
                 Path(spec.data) if spec.data else None,
@@ -36,8 +38,11 @@ class Resources:
         return self._pools[key]
 
     def task(self, spec: RunSpec) -> Task:
-        """The spec's task."""
-        return get_task(spec.task)
+        """The spec's task, with its settings."""
+        key = _task_key(spec)
+        if key not in self._tasks:
+            self._tasks[key] = get_task(spec.task, spec.task_settings)
+        return self._tasks[key]
 
     def tokenizer(self, spec: RunSpec) -> PreTrainedTokenizerBase:
         """The tokenizer of the spec's model."""
@@ -59,3 +64,8 @@ class Resources:
                 self._metrics[key] = entry(**settings)
             metrics.append(self._metrics[key])
         return metrics
+
+
+def _task_key(spec: RunSpec) -> tuple[str, str]:
+    """The same for equal tasks with equal settings; a text, as a spec from a file may hold any value."""
+    return spec.task, json.dumps(spec.task_settings, sort_keys=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -17,18 +18,19 @@ from caref.training.settings import TrainingSettings
 
 Supervision = Literal["answer_and_explanation", "answer_only"]
 
-DEFAULT_METRICS = ("accuracy", "broken", "nbert", "answer_confidence")
+DEFAULT_METRICS = ("accuracy", "broken", "nbert", "answer_confidence", "calibration_error")
 
 
 class RunSpec(BaseModel):
     """One training and its evaluation.
 
-    Settings of objective, method and metrics are complete: `resolve_spec` fills in the defaults.
+    Settings of task, objective, method and metrics are complete: `resolve_spec` fills in the defaults.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     task: str = Field(description="a task's name (caref list tasks) or your own task's YAML file")
+    task_settings: dict[str, Any] = Field(default_factory=dict)
     data: str | None = Field(None, description="folder of the data files; without it, the copy on the hub")
     data_format: str | None = Field(None, description="one of the task's file formats; else the first found")
     skip_bad_rows: bool = Field(False, description="go on without unreadable rows, and count them")
@@ -108,8 +110,8 @@ def resolve_spec(**given: Any) -> RunSpec:
 
     Args:
         **given: Fields of `RunSpec`. ``training`` may hold some of the settings: they are put over
-            the preset's. ``method_settings``, ``objective_settings`` and ``metric_settings`` likewise
-            over the entries' defaults.
+            the preset's. ``task_settings``, ``method_settings``, ``objective_settings`` and
+            ``metric_settings`` likewise over the entries' defaults.
 
     Raises:
         CarefError: If a name is unknown or a value does not fit, in one line.
@@ -117,11 +119,14 @@ def resolve_spec(**given: Any) -> RunSpec:
     from caref.losses import OBJECTIVES
     from caref.methods import METHODS
     from caref.settings import resolved_settings
+    from caref.tasks import Task, task_entry
     from caref.training.settings import preset
 
     try:
         draft = RunSpec.model_validate({**given, "training": {}})
+        task = task_entry(draft.task)
         method, objective = METHODS.get(draft.method), OBJECTIVES.get(draft.objective)
+        task_settings = resolved_settings("task", draft.task, task, draft.task_settings)
         method_settings = resolved_settings("method", draft.method, method, draft.method_settings)
         objective_settings = resolved_settings(
             "objective", draft.objective, objective, draft.objective_settings
@@ -130,6 +135,7 @@ def resolve_spec(**given: Any) -> RunSpec:
             {
                 **given,
                 "training": preset(draft.preset, **dict(given.get("training", {}))),
+                "task_settings": task_settings,
                 "method_settings": method_settings,
                 "objective_settings": objective_settings,
                 "metric_settings": resolved_metric_settings(draft.metrics, draft.metric_settings),
@@ -138,12 +144,14 @@ def resolve_spec(**given: Any) -> RunSpec:
         )
     except ValidationError as error:
         raise CarefError(in_one_line(error)) from error
+    if not isinstance(task, Task):
+        _check_ranges(task, task_settings)
     _check_ranges(method, method_settings)
     _check_ranges(objective, {**objective_settings, "separator_ids": [0]})
     return spec
 
 
-def _check_ranges(entry: type, settings: dict[str, Any]) -> None:
+def _check_ranges(entry: Callable[..., object], settings: dict[str, Any]) -> None:
     """Let an entry check its own settings, now rather than when the model is loaded."""
     try:
         entry(**settings)
@@ -164,7 +172,7 @@ def _data_files(spec: RunSpec) -> list[Path]:
     """The data of the user's own task, as far as it is there; reading it tells what is missing."""
     from caref.tasks import get_task
 
-    task = get_task(spec.task)
+    task = get_task(spec.task, spec.task_settings)
     folder = Path(spec.data) if spec.data else task.home or Path()
     found: list[Path] = []
     for part in task.parts:

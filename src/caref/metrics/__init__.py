@@ -2,7 +2,7 @@
 
 Example:
     >>> METRICS.names()
-    ['accuracy', 'broken', 'nbert', 'answer_confidence']
+    ['accuracy', 'broken', 'nbert', 'answer_confidence', 'calibration_error']
     >>> METRICS.get("accuracy")().compute([]).values
     {'accuracy': None, 'n': 0}
 """
@@ -24,6 +24,7 @@ METRICS: Registry[type[Metric]] = Registry(
         "broken": "caref.metrics.broken:Broken",
         "nbert": "caref.metrics.nbert:NBert",
         "answer_confidence": "caref.metrics.confidence:AnswerConfidence",
+        "calibration_error": "caref.metrics.calibration:Calibration",
     },
 )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from caref.generation.prediction import Prediction
 from caref.metrics.result import NO_PREDICTIONS, Direction, MetricResult, mean_or_none, undefined
 
-_NO_CANDIDATES = "no prediction carries candidate probabilities"
+NO_CANDIDATES = "no prediction carries candidate probabilities"
 
 
 class AnswerConfidence:
@@ -42,12 +42,12 @@ class AnswerConfidence:
             prediction.confidence if source == "candidates" else None
             for prediction, source in zip(predictions, sources, strict=True)
         ]
-        chosen = [(_likeliest(p), p) for p in predictions if p.label_probabilities]
-        right = mean_or_none([float(_same(choice, p.gold_label)) for choice, p in chosen])
+        chosen = [(likeliest(p.label_probabilities), p) for p in predictions if p.label_probabilities]
+        right = mean_or_none([float(same_answer(choice, p.gold_label)) for choice, p in chosen])
         values: dict[str, float | None] = {
             "answer_confidence": mean_or_none([c for c in confidences if c is not None]),
             "answer_mass": mean_or_none([p.answer_mass for p in predictions if p.answer_mass is not None]),
-            "argmax_agreement": mean_or_none([float(_same(choice, p.label)) for choice, p in chosen]),
+            "argmax_agreement": mean_or_none([float(same_answer(choice, p.label)) for choice, p in chosen]),
             "candidate_accuracy": None if right is None else 100 * right,
             "n": len(predictions),
             "n_candidates": sources.count("candidates"),
@@ -57,14 +57,25 @@ class AnswerConfidence:
         return MetricResult(
             values=values,
             per_example={"answer_confidence": confidences},
-            notes={name: _NO_CANDIDATES for name in means if values[name] is None},
+            notes={name: NO_CANDIDATES for name in means if values[name] is None},
         )
 
 
-def _likeliest(prediction: Prediction) -> str:
-    probabilities = prediction.label_probabilities or {}
+def likeliest(probabilities: Mapping[str, float]) -> str:
+    """The likeliest candidate, the first of equal ones.
+
+    Example:
+        >>> likeliest({"bank": 0.4, "boat": 0.4, "river": 0.2})
+        'bank'
+    """
     return max(probabilities, key=probabilities.__getitem__)
 
 
-def _same(answer: str, other: str) -> bool:
+def same_answer(answer: str, other: str) -> bool:
+    """Whether two answers are the same, ignoring case and outer blanks.
+
+    Example:
+        >>> same_answer(" Bank", "bank")
+        True
+    """
     return answer.strip().lower() == other.strip().lower()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from caref.errors import CarefError, DataError
 from caref.generation.prediction import Prediction, read_predictions, write_predictions
@@ -56,6 +56,11 @@ class RunDirectory:
     def predictions_path(self) -> Path:
         """One prediction per line."""
         return self.path / "predictions.jsonl"
+
+    @property
+    def scores_path(self) -> Path:
+        """The metrics' per-example values, one example per line."""
+        return self.path / "scores.jsonl"
 
     @property
     def adapter_path(self) -> Path:
@@ -174,7 +179,7 @@ class RunDirectory:
     def write_scores(self, predictions: list[Prediction], columns: dict[str, list[float | None]]) -> None:
         """Write the metrics' per-example values beside the examples' ids."""
         write_json_lines(
-            self.path / "scores.jsonl",
+            self.scores_path,
             [
                 {"id": prediction.id, **{name: values[row] for name, values in columns.items()}}
                 for row, prediction in enumerate(predictions)
@@ -231,6 +236,40 @@ class RunDirectory:
             return read_predictions(self.predictions_path)
         except OSError as error:
             raise DataError(f"cannot read {self.predictions_path}: {_reason(error)}") from error
+
+    def read_scores(self) -> dict[str, dict[str, float | None]]:
+        """Read the per-example values of a complete run: the example's id to names to values.
+
+        Raises:
+            DataError: If the run is not complete, or a line holds no scores or an id again.
+        """
+        if not self.is_complete:
+            raise DataError(f"{self.path} holds no complete run: result.json is missing")
+        try:
+            lines = self.scores_path.read_bytes().splitlines()
+        except OSError as error:
+            raise DataError(f"cannot read {self.scores_path}: {_reason(error)}") from error
+        scores: dict[str, dict[str, float | None]] = {}
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = _Scores.model_validate_json(line)
+            except ValidationError as error:
+                told = error.errors()[0]["msg"]
+                raise DataError(f"{self.scores_path}:{number}: not an example's scores: {told}") from error
+            if row.id in scores:
+                raise DataError(f"{self.scores_path}:{number}: the id {row.id!r} is there twice")
+            scores[row.id] = row.model_extra or {}
+        return scores
+
+
+class _Scores(BaseModel):
+    """A line of ``scores.jsonl``."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    __pydantic_extra__: dict[str, float | None] = Field(init=False)
+
+    id: str
 
 
 def complete_runs(root: Path) -> Iterator[RunDirectory]:

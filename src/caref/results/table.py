@@ -12,7 +12,7 @@ from caref.results.result import RunResult
 GROUP = ("task", "model", "method", "objective", "supervision", "prompt", "setting")
 """What makes runs rows of their own; runs of a row differ in their seed alone."""
 
-COLUMNS = ("accuracy", "f1_given_right", "nbert", "broken", "candidate_accuracy")
+COLUMNS = ("accuracy", "f1_given_right", "nbert", "broken", "candidate_accuracy", "calibration_error")
 
 
 @dataclass(frozen=True, slots=True)

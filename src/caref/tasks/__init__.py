@@ -5,13 +5,19 @@ Nothing here imports torch, and listing the names imports no data set's file.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from caref.errors import CarefError, UnknownNameError
 from caref.registry import Registry
+from caref.settings import resolved_settings
 from caref.tasks.task import Task
 
-TASKS: Registry[Task] = Registry(
+TaskEntry = Task | Callable[..., Task]
+"""A task, or a function that makes one: its keywords are the task's settings."""
+
+TASKS: Registry[TaskEntry] = Registry(
     "task",
     {
         "esnli": "caref.tasks.esnli:ESNLI",
@@ -22,22 +28,43 @@ TASKS: Registry[Task] = Registry(
     },
 )
 
-__all__ = ["TASKS", "Task", "get_task"]
+__all__ = ["TASKS", "Task", "TaskEntry", "get_task", "task_entry"]
 
 
-def get_task(name_or_path: str | Path) -> Task:
+def get_task(name_or_path: str | Path, settings: Mapping[str, Any] | None = None) -> Task:
     """The task of that name, or the user's own task that a YAML file describes.
 
     Args:
         name_or_path: A name of `TASKS`, or the path of a ``.yaml`` or ``.yml`` file.
+        settings: The task's settings, those of them that are not to be the defaults.
 
     Raises:
         UnknownNameError: If there is no such name; the message suggests the nearest.
-        CarefError: If the YAML file does not describe a task.
+        CarefError: If the YAML file does not describe a task, or a setting is not one of the task's or
+            does not fit.
 
     Example:
         >>> get_task("esnli").labels
         ('entailment', 'neutral', 'contradiction')
+    """
+    entry = task_entry(name_or_path)
+    resolved = resolved_settings("task", str(name_or_path), entry, settings or {})
+    if isinstance(entry, Task):
+        return entry
+    try:
+        return entry(**resolved)
+    except CarefError:
+        raise
+    except ValueError as error:
+        raise CarefError(str(error)) from error
+
+
+def task_entry(name_or_path: str | Path) -> TaskEntry:
+    """What makes the task of that name: the entry of `TASKS`, or the task that a YAML file describes.
+
+    Raises:
+        UnknownNameError: If there is no such name; the message suggests the nearest.
+        CarefError: If the YAML file does not describe a task.
     """
     if Path(name_or_path).suffix in {".yaml", ".yml"}:
         from caref.tasks.custom import load_task

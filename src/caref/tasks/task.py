@@ -1,8 +1,8 @@
-"""A task: the facts of one data set, and reading it from a folder or from the hub."""
+"""A task: the facts of one data set, and reading it from a folder or from the hub, or generating it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,11 @@ class Task:
         source: Where the release comes from.
         licence: The release's licence.
         parts: Those that have explanations.
-        formats: On disk, in the order in which they are tried.
+        formats: On disk, in the order in which they are tried; none where the task is generated.
         hub: The copy on the hub, if one is known.
         folders: Names of the data set's own folder inside a folder of several data sets.
         home: The folder that is read where none is given; None means the hub.
+        generate: Makes the examples of one part, the same at every call, instead of reading them.
     """
 
     name: str
@@ -90,10 +91,11 @@ class Task:
     source: str
     licence: str
     parts: tuple[Part, ...]
-    formats: tuple[Format, ...]
+    formats: tuple[Format, ...] = ()
     hub: HubCopy | None = None
     folders: tuple[str, ...] = ()
     home: Path | None = None
+    generate: Callable[[Part], Iterable[Example]] | None = None
 
     def load(
         self,
@@ -103,10 +105,11 @@ class Task:
         data_format: str | None = None,
         skip_bad_rows: bool = False,
     ) -> Pool:
-        """Read one part.
+        """Read one part, or generate it.
 
         Args:
-            data: The data set's folder, or the folder that holds it; None reads the hub's copy.
+            data: The data set's folder, or the folder that holds it; None reads the hub's copy, and is
+                the only value where the task is generated.
             part: Which part.
             data_format: One of `formats` by name; None takes the first whose files are there.
             skip_bad_rows: Leave rows with a problem out, and list them in the pool.
@@ -121,7 +124,10 @@ class Task:
             )
         data = data if data is not None else self.home
         report = Report()
-        if data is None:
+        if self.generate is not None:
+            self._refuse_files(data, data_format)
+            located, name = _located(self.generate(part)), "generated"
+        elif data is None:
             located = self._from_hub(part, data_format, report)
             assert self.hub is not None
             name = f"hub:{self.hub.path}"
@@ -136,6 +142,8 @@ class Task:
         Raises:
             DataError: If there is none; the message lists what each format expects.
         """
+        if self.generate is not None:
+            self._refuse_files(data, data_format)
         if not data.is_dir():
             raise DataError(f"no data folder {data}")
         formats = [each for each in self.formats if data_format in (None, each.name)]
@@ -153,6 +161,12 @@ class Task:
         raise DataError(
             f"no {part} part of {self.name} in {roots[0]}, which holds: {there}. Expected one of:\n{expected}"
         )
+
+    def _refuse_files(self, data: Path | None, data_format: str | None) -> None:
+        """Files that are given and not read would be taken for those that a run was trained on."""
+        if data is not None or data_format is not None:
+            wrong = "data folder" if data is not None else "data format"
+            raise DataError(f"{self.name} is generated; pass no {wrong}")
 
     def _from_hub(self, part: Part, data_format: str | None, report: Report) -> Iterator[Located]:
         if self.hub is None:
@@ -177,6 +191,10 @@ class Task:
         place, convert = f"hub:{self.hub.path}/{self.hub.splits[part]}", self.hub.convert
         numbered = (Row(place, number, values) for number, values in enumerate(rows, start=1))
         return report.convert(numbered, lambda row: convert(row.values))
+
+
+def _located(examples: Iterable[Example]) -> Iterator[Located]:
+    return (Located("generated", number, example) for number, example in enumerate(examples, start=1))
 
 
 def _first_match(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
