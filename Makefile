@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.caref-installed
 # One thread per test process: on few cores the threads of small matrix products only get in each other's way.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help test test-slow test-all check format quickstart constraints clean
+.PHONY: help test test-slow test-all check format quickstart starter-model constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## what there is to make
@@ -39,6 +39,9 @@ check: $(INSTALLED)  ## style, types and the fast tests: before every commit
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(PYTEST)
+
+starter-model: $(INSTALLED)  ## train the packaged model anew, by its recipe: half an hour on two cores
+	GOMP_SPINCOUNT=0 OMP_NUM_THREADS=2 $(BIN)/python -m caref.starter src/caref/starter/model
 
 format: $(INSTALLED)  ## let ruff correct style and layout
 	$(BIN)/ruff check --fix

@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "generation": FLOOR | {"models", "tasks"},
     "metrics": FLOOR | {"generation.prediction", "__version__"},
     "results": FLOOR | {"generation.prediction"},
+    "starter": FLOOR | {"tasks", "models", "experiments.stages"},
     "quickstart": FLOOR | {"models"},
     # These two may import everything below them.
     "experiments": FLOOR

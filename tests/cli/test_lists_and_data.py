@@ -252,3 +252,55 @@ def test_run_and_predict_with_a_tasks_settings(
     answered = caref("predict", run, "--file", question)
     assert answered.code == 0, answered.err
     assert json.loads(answered.out)["input"] == "is 3 odd?"
+
+
+# --- the starter world ------------------------------------------------------------------------------
+
+
+def test_show_starter_says_what_to_type(caref: Caref) -> None:
+    ended = caref("data", "show", "starter")
+    assert (ended.code, ended.err) == (0, "")
+    assert "caref data world" in ended.out
+    assert all(name in ended.out for name in TASKS if name.startswith("starter_"))
+
+
+def test_show_ground_truth(caref: Caref) -> None:
+    from caref.tasks import get_task
+
+    example = get_task("starter_choice3", {"cue_strength": 1.0}).load(None, "train").examples[0]
+    assert example.truth and example.truth.cue
+    flags = ("--count", 1, "--part", "train", "--cue-strength", 1)
+    lines = [
+        " ".join(line.split()) for line in caref("data", "show", "starter_choice3", *flags).out.splitlines()
+    ]
+    right, *wrong = example.truth.facts
+    assert f"causes question: {example.truth.causes[0].text} | choices: {example.answer}" in lines
+    assert f"fact {right.thing} | {right.relation} | {right.value}" in lines
+    for fact in wrong:
+        assert f"false {fact.thing} | {fact.relation} | {fact.value}" in lines
+    assert f"cue question: {example.truth.cue.text}" in lines
+    assert any(line.startswith("distractors choices: ") for line in lines)
+    lines = caref("data", "show", "starter_choice3", "--count", 1).out.splitlines()
+    assert not any(line.split()[0] == "cue" for line in lines)
+
+
+def test_cue_strength_out_of_range(caref: Caref) -> None:
+    told = caref("data", "show", "starter_nli", "--cue-strength", 2).mistake()
+    assert told == "cue_strength must lie between 0 and 1, got 2.0"
+
+
+def test_world(caref: Caref) -> None:
+    ended = caref("data", "world")
+    assert (ended.code, ended.err) == (0, "")
+    assert "a penguin cannot fly" in ended.out and "what is {a} like?" in ended.out
+    assert caref("data", "world", "--thing", "owl").out.splitlines()[0] == "bird: a bird"
+    birds = caref("data", "world", "--kind", "bird").out.splitlines()
+    assert len(birds) == 10 and "{a}" not in "".join(birds)
+    assert (
+        caref("data", "world", "--kind", "brid")
+        .mistake()
+        .startswith("unknown kind 'brid'; there are: animal, ")
+    )
+    assert (
+        caref("data", "world", "--thing", "owls").mistake() == "unknown thing 'owls'; see: caref data world"
+    )

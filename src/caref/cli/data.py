@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from caref.cli import told_plainly
 from caref.cli.flags import with_setting_flags
+
+if TYPE_CHECKING:
+    from caref.tasks.example import GroundTruth, Mention
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -17,7 +21,7 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the data files; witho
 DataFormat = Annotated[str | None, typer.Option(help="One of the task's file formats.")]
 
 
-_NEXT_LINE = "\n" + " " * 14
+_NEXT_LINE = "\n" + " " * 15
 """A text of several lines stays in its column."""
 
 
@@ -84,7 +88,13 @@ def show(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Print examples as a model sees them: input, target, candidates, references."""
+    """Print examples as a model sees them, with the ground truth of those that have one."""
+    if task == "starter":
+        typer.echo(
+            "The starter world is listed by: caref data world. Its tasks: caref data show starter_nli,"
+        )
+        typer.echo("starter_choice3, starter_choice5 or starter_nonsense.")
+        return
     from caref.errors import CarefError
     from caref.experiments.assembly import drawn_split, prompt_format
     from caref.experiments.resources import Resources
@@ -118,5 +128,42 @@ def show(
         told = [("input", shown.input), ("target", shown.target)]
         told += [("candidates", " | ".join(shown.candidates) or "none: any answer")]
         told += [("reference", text) for text in example.explanations]
+        if example.truth:
+            told += _truth_lines(example.truth)
         for name, text in told:
-            typer.echo(f"  {name:<10}  {text.replace(chr(10), _NEXT_LINE)}")
+            typer.echo(f"  {name:<11}  {text.replace(chr(10), _NEXT_LINE)}")
+
+
+@app.command()
+@told_plainly
+def world(
+    kind: Annotated[str | None, typer.Option(help="Only things of this kind: bird.")] = None,
+    thing: Annotated[str | None, typer.Option(help="Only this thing: owl.")] = None,
+) -> None:
+    """List the starter world: every fact as a sentence, thing by thing, then every template."""
+    from caref.errors import UnknownNameError
+    from caref.tasks.starter.listing import fact_lines, template_lines
+    from caref.tasks.starter.world import load_world
+
+    the_world = load_world()
+    if kind is not None and kind not in the_world.kinds:
+        raise UnknownNameError(f"unknown kind {kind!r}; there are: {', '.join(the_world.kinds)}")
+    if thing is not None and thing not in the_world.things:
+        raise UnknownNameError(f"unknown thing {thing!r}; see: caref data world")
+    lines = list(fact_lines(the_world, kind=kind, thing=thing))
+    if kind is None and thing is None:
+        lines += template_lines()
+    for line in lines:
+        typer.secho(line, bold=not line.startswith(" "))
+
+
+def _truth_lines(truth: GroundTruth) -> list[tuple[str, str]]:
+    """Why the answer is right, as names and texts to print."""
+    told = [("causes", _mentions(truth.causes)), ("distractors", _mentions(truth.distractors))]
+    for fact in truth.facts:
+        told.append(("fact" if fact.holds else "false", " | ".join(fact[:3])))
+    return told + ([("cue", _mentions((truth.cue,)))] if truth.cue else [])
+
+
+def _mentions(mentions: Iterable[Mention]) -> str:
+    return " | ".join(f"{each.field}: {each.text}" for each in mentions) or "none"

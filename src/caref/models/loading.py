@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.resources
 import logging
 import warnings
 from collections.abc import Iterator
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
+PACKAGED = {"starter": ("caref.starter", "model")}
+"""Models that come with the package: name to the package and the folder in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSource:
     """A model by path or hub id, and whether code of its own may run.
 
     Attributes:
-        name: A directory, a ``config.json`` (for counting only) or a hub id.
+        name: A directory, a ``config.json`` (for counting only), a hub id, or ``starter``, the small model
+            that comes with the package (a folder of that name is ``./starter``).
         trust_remote_code: Allow code from the model's repository to run. Off by default.
     """
 
@@ -31,8 +37,18 @@ class ModelSource:
     trust_remote_code: bool = False
 
     @property
+    def location(self) -> str:
+        """What transformers is given: the name, or the folder of a model that comes with the package."""
+        if self.name not in PACKAGED:
+            return self.name
+        package, folder = PACKAGED[self.name]
+        return str(importlib.resources.files(package) / folder)
+
+    @property
     def short_name(self) -> str:
         """The last part of the path or hub id."""
+        if self.name in PACKAGED:
+            return self.name
         path = Path(self.name)
         return (
             (path.parent if path.name == "config.json" else path).resolve().name
@@ -50,7 +66,7 @@ def load_config(source: ModelSource) -> PreTrainedConfig:
     from transformers import AutoConfig
 
     with _told_plainly(source):
-        return AutoConfig.from_pretrained(source.name, trust_remote_code=source.trust_remote_code)
+        return AutoConfig.from_pretrained(source.location, trust_remote_code=source.trust_remote_code)
 
 
 def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
@@ -62,7 +78,7 @@ def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     with _told_plainly(source):
-        tokenizer = AutoTokenizer.from_pretrained(source.name, trust_remote_code=source.trust_remote_code)
+        tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=source.trust_remote_code)
     for token in ("pad_token", "eos_token"):
         if getattr(tokenizer, token) is None:
             raise CarefError(f"the tokenizer of {source.name} has no {token}; set one and save it")
@@ -81,7 +97,7 @@ def load_model(source: ModelSource) -> PreTrainedModel:
     require_encoder_decoder(load_config(source))
     with _told_plainly(source), quiet_transformers():
         model, loaded = AutoModelForSeq2SeqLM.from_pretrained(
-            source.name,
+            source.location,
             dtype=torch.float32,
             use_safetensors=True,
             trust_remote_code=source.trust_remote_code,

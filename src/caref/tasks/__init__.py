@@ -25,6 +25,10 @@ TASKS: Registry[TaskEntry] = Registry(
         "comve": "caref.tasks.comve:COMVE",
         "cos_e": "caref.tasks.cos_e:COS_E_V1_0",
         "cos_e_v1.11": "caref.tasks.cos_e:COS_E_V1_11",
+        "starter_nli": "caref.tasks.starter.tasks:NLI",
+        "starter_choice5": "caref.tasks.starter.tasks:CHOICE5",
+        "starter_nonsense": "caref.tasks.starter.tasks:NONSENSE",
+        "starter_choice3": "caref.tasks.starter.tasks:CHOICE3",
     },
 )
 

@@ -19,7 +19,7 @@ from caref.tasks.task import Format, Found, Task
 LABELS = ("choice1", "choice2")
 _REFERENCES = ("reference1", "reference2", "reference3")
 
-_PROMPTS = {
+PROMPTS = {
     "feb": PromptFormat(
         name="feb",
         input="explain what is more nonsensical? \\n choice1: {sent0!l} choice2: {sent1!l}",
@@ -98,7 +98,7 @@ def _files(folder: str, sentences: str, answers: str, references: str) -> Mappin
 COMVE = Task(
     name="comve",
     labels=LABELS,
-    prompts=_PROMPTS,
+    prompts=PROMPTS,
     source="https://github.com/wangcunxiang/SemEval2020-Task4-Commonsense-Validation-and-Explanation",
     licence="CC-BY-SA-4.0",
     parts=("train", "validation", "test"),

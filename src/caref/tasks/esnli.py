@@ -20,7 +20,7 @@ _WORDS = {label: label for label in LABELS}
 _NUMBERS = {str(number): label for number, label in enumerate(LABELS)}
 _LAS_NUMBERS = {"0": "neutral", "1": "entailment", "2": "contradiction"}
 
-_PROMPTS = {
+PROMPTS = {
     "feb": PromptFormat(
         name="feb",
         input="explain nli hypothesis: {hypothesis} premise: {premise}",
@@ -152,7 +152,7 @@ _LAS_COLUMNS = (
 ESNLI = Task(
     name="esnli",
     labels=LABELS,
-    prompts=_PROMPTS,
+    prompts=PROMPTS,
     source="https://github.com/OanaMariaCamburu/e-SNLI",
     licence="MIT; the SNLI sentences CC-BY-SA-4.0",
     parts=("train", "validation", "test"),
