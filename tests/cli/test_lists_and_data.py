@@ -115,14 +115,14 @@ def test_an_input_of_several_lines_stays_in_its_column(caref: Caref, samples: Pa
     )
     rest = shown.out.splitlines()[1:]
     assert all(line.startswith("  ") for line in rest)
-    assert any(line.startswith(" " * 14 + "Premise:") for line in rest)
+    assert any(line.startswith(" " * 15 + "Premise:") for line in rest)
 
 
 def test_your_own_data(caref: Caref, own_data: Path) -> None:
     checked = caref("data", "check", own_data / "red.yaml")
     assert "│ train      │ files  │ no 8, yes 8 │       16 │" in checked.out
     shown = caref("data", "show", own_data / "red.yaml", "--prompt", own_data / "short.yaml", "--count", 1)
-    assert "  input       is the friend red?\n" in shown.out
+    assert "  input        is the friend red?\n" in shown.out
 
 
 def test_bad_rows_are_named_or_counted(caref: Caref, own_data: Path, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_tasks_settings_are_flags(caref: Caref, flags_of_parity: list[tuple[st
     ended = caref("data", "show", "parity", "--size", 6, "--asked", "odd", "--count", 2)
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[:3] == ["6", "  input       is 6 odd?", "  target      no because it is 6"]
+    assert lines[:3] == ["6", "  input        is 6 odd?", "  target       no because it is 6"]
     assert [line for line in lines if not line.startswith(" ")] == ["6", "7"]
     assert flags_of_parity == [("validation", 6)]
     checked = caref("data", "check", "parity", "--size", 6)

@@ -6,7 +6,7 @@ import importlib.resources
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import pytest
@@ -135,10 +135,11 @@ def test_bigger_is_an_order(one: str, other: str) -> None:
     assert (verdict, reverse) in {(True, False), (False, True), (None, None)}
 
 
-@given(sized, sized, sized)
-def test_bigger_is_transitive(one: str, two: str, three: str) -> None:
-    if WORLD.verdict(one, BIGGER, two) and WORLD.verdict(two, BIGGER, three):
-        assert WORLD.verdict(one, BIGGER, three)
+def test_bigger_is_transitive() -> None:
+    one_of_each_size = {thing.size: name for name, thing in WORLD.things.items() if thing.size is not None}
+    for one, two, three in product(one_of_each_size.values(), repeat=3):
+        if WORLD.verdict(one, BIGGER, two) and WORLD.verdict(two, BIGGER, three):
+            assert WORLD.verdict(one, BIGGER, three)
 
 
 @given(things)
@@ -205,6 +206,7 @@ whale | is a | a fish; bat | is a | a bird; snail | is a | an insect; pillow | i
 mouse | bigger than | cow; house | bigger than | sun; spoon | bigger than | dog
 """
 OPEN = """
+table | used to | cook soup
 hammer | used to | build a treehouse; pencil | used to | do homework; pajamas | used to | keep warm in bed
 boat | used to | cross a river; lighthouse | used to | give light; recipe | used to | cook a meal
 hand | used to | make snowballs; raincoat | made of | plastic; doll | made of | cloth
