@@ -148,7 +148,7 @@ class Teacher:
             case 2:
                 return Lesson(f"true or false: {said}", "true" if fact.holds else "false")
             case 3:
-                return Lesson(f"{rng.choice(('correct', 'explain whether'))}: {said}", reason)
+                return Lesson(f"{rng.choice(('correct', 'check'))}: {said}", reason)
             case 4:
                 claims = [fact, *(self._claim() for _ in range(3))]
                 listed = "; ".join(self._statement(claim) for claim in claims)
@@ -181,7 +181,7 @@ class Teacher:
             case 0 | 1:
                 return Lesson(asked, answer)
             case 2:
-                return Lesson(f"{asked} give a reason", f"{answer} since {reason}")
+                return Lesson(f"{asked} {self._ask_why()}", f"{answer} {self._since()} {reason}")
             case _:
                 return Lesson(f"{asked} think first", f"{reason}, so {answer}")
 
@@ -200,7 +200,8 @@ class Teacher:
             case 1:
                 return Lesson(f"{asked} which is right?", marks[1 - place])
             case 2:
-                return Lesson(f"{asked} which is wrong? give a reason", f"{marks[place]} since {reason}")
+                asked = f"{asked} which is wrong? {self._ask_why()}"
+                return Lesson(asked, f"{marks[place]} {self._since()} {reason}")
             case _:
                 return Lesson(f"{asked} what is wrong?", reason)
 
@@ -228,11 +229,18 @@ class Teacher:
             case 0:
                 return Lesson(f"{premise} does it follow? {hypothesis}", word)
             case 1:
-                return Lesson(f"{premise} does it follow, and why? {hypothesis}", f"{word} since {reason}")
+                asked = f"{premise} does it follow? {self._ask_why()} {hypothesis}"
+                return Lesson(asked, f"{word} {self._since()} {reason}")
             case 2:
                 return Lesson(f"{texts} relation?", label)
             case _:
-                return Lesson(f"{texts} relation and reason?", f"{label}: {reason}")
+                return Lesson(f"{texts} relation? {self._ask_why()}", f"{label} {self._since()} {reason}")
+
+    def _ask_why(self) -> str:
+        return self.rng.choice(("why?", "give a reason", "say why"))
+
+    def _since(self) -> str:
+        return self.rng.choice(("because", "since"))
 
     def _statement(self, fact: Fact) -> str:
         return fill(self.rng.choice(STATEMENTS[fact.relation]), fact, self.world)
