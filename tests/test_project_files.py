@@ -111,7 +111,7 @@ def test_the_wheel_holds_every_data_file() -> None:
         if path.is_file() and path.suffix not in (".py", ".pyc") and not path.name.startswith(".")
     ]
 
-    assert {"everyday.yaml", "train.jsonl", "validation.jsonl", "py.typed"} <= {path.name for path in data}
+    assert {"world.yaml", "page.html", "py.typed"} <= {path.name for path in data}
     for path in data:
         assert path.suffix in suffixes or path.name in patterns, f"{path} is not in package-data"
         assert (path.parent / "__init__.py").exists(), f"{path.parent} is no package: its data is left out"
@@ -136,10 +136,10 @@ def test_readme_links_lead_somewhere() -> None:
 
 def test_readme_yaml_describes_a_task() -> None:
     (text,) = blocks("yaml")
-    packaged = ROOT / "src" / "caref" / "quickstart" / "everyday.yaml"
+    example = ROOT / "examples" / "own-task" / "everyday.yaml"
 
     keys = TaskKeys.model_validate(yaml.safe_load(text))
-    assert keys.words == TaskKeys.model_validate(yaml.safe_load(packaged.read_text("utf-8"))).words
+    assert keys.words == TaskKeys.model_validate(yaml.safe_load(example.read_text("utf-8"))).words
 
 
 def test_readme_commands_are_understood() -> None:

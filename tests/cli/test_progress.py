@@ -70,6 +70,18 @@ def test_long_stages_speak_up_now_and_then(clock: Clock, lines: io.StringIO) -> 
     assert [line.split(",")[0] for line in spoken] == [f"  training {n}/100" for n in (0, 30, 60, 90)]
 
 
+def test_runs_at_the_same_time(clock: Clock, lines: io.StringIO) -> None:
+    with watched(runs=4, already=0) as watch:
+        clock.now += 100
+        watch.run_complete("one", 90.0)
+        clock.now += 20
+        watch.run_complete("two", 110.0)
+    assert lines.getvalue().splitlines() == [
+        "1 of 4 done: one in 1 min 30 s, 5 min 00 s left",
+        "2 of 4 done: two in 1 min 50 s, 2 min 00 s left",
+    ]
+
+
 def test_nothing_to_do(lines: io.StringIO) -> None:
     with watched(runs=0, already=2):
         pass

@@ -1,83 +1,103 @@
-"""``caref quickstart``, as a new user runs it: offline, from nothing, and again."""
+"""``caref quickstart``, on one task and one split and a model that knows nothing."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from importlib import resources
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from caref.tasks import get_task
+from caref.quickstart import plan
+from caref.results import paired
 
-TASK = str(resources.files("caref.quickstart") / "everyday.yaml")
-
-
-def quickstart(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "caref", "quickstart", *arguments],
-        cwd=cwd,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+Caref = Callable[..., Any]
+ENCODER = Path(__file__).parents[1] / "metrics" / "golden" / "tiny-roberta"
+WRITTEN = ("report.html", "summary.json")
 
 
-@pytest.mark.parametrize(("part", "size"), [("train", 48), ("validation", 24)])
-def test_sentences_are_balanced_and_can_be_parsed_back(part: str, size: int) -> None:
-    task = get_task(TASK)
-    examples = list(task.load(None, part))
-    rendered = [task.prompts["feb"].render(example) for example in examples]
-
-    assert Counter(example.answer for example in examples) == {"yes": size // 2, "no": size // 2}
-    assert len({example.fields["question"] for example in examples}) == size
-    assert all(prompt.target.count("because") == 1 for prompt in rendered)
-
-
-def test_parts_share_no_question() -> None:
-    task = get_task(TASK)
-    train, validation = (
-        {example.fields["question"] for example in task.load(None, part)} for part in ("train", "validation")
-    )
-
-    assert not train & validation
-
-
-@pytest.mark.slow
-def test_quickstart_runs_offline_and_again_does_only_what_is_missing(tmp_path: Path) -> None:
-    first = quickstart(cwd=tmp_path)
-
-    assert first.returncode == 0, first.stderr
-    assert "not how\ngood the method is" in first.stdout
-    assert first.stdout.count("generated  ") == 3
-    assert first.stdout.rstrip().splitlines()[-1].startswith("written to quickstart")
-    results = sorted((tmp_path / "quickstart" / "runs").glob("*/result.json"))
-    assert Counter(json.loads(path.read_text("utf-8"))["objective"] for path in results) == {
-        "ce": 2,
-        "caref": 2,
+@pytest.fixture
+def small_plan(monkeypatch: pytest.MonkeyPatch, tiny_t5: Path) -> None:
+    monkeypatch.setattr(plan, "TASKS", ("starter_choice3",))
+    small = {
+        "model": str(tiny_t5),
+        "encoder": str(ENCODER),
+        "shots": 4,
+        "eval_size": 6,
+        "epochs": 1,
+        "max_new_tokens": 6,
     }
-    assert [path.name for path in tmp_path.iterdir()] == ["quickstart"]
-
-    weights = tmp_path / "quickstart" / "tiny-t5" / "model.safetensors"
-    before = weights.read_bytes(), [path.stat().st_mtime_ns for path in results]
-    again = quickstart(cwd=tmp_path)
-
-    assert again.returncode == 0, again.stderr
-    assert "4 of 4 runs are complete already" in again.stderr
-    assert (weights.read_bytes(), [path.stat().st_mtime_ns for path in results]) == before
+    monkeypatch.setattr(plan, "SETTINGS", {**plan.SETTINGS, **small})
+    monkeypatch.setattr(paired, "DRAWS", 50)
+    monkeypatch.setattr(paired, "FLIPS", 50)
 
 
-def test_an_output_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+def files(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.usefixtures("small_plan")
+def test_it_compares_writes_a_report_and_again_does_nothing(caref: Caref, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = caref("quickstart", "--out", out, "--splits", "0", "--workers", 1)
+
+    assert ended.code == 0, ended.err
+    for told in (
+        "if calibrated, below", "accuracy: CAREF is ", "Brier score: CAREF is ", "the first question of",
+        "reference  ", "before     ", "There is one split", plan.LAST, str(out / "report.html"),
+        f"caref table {out / 'runs'}",
+    ):  # fmt: skip
+        assert told in ended.out, told
+    results = [json.loads(path.read_text("utf-8")) for path in sorted(out.glob("runs/*/result.json"))]
+    assert Counter(result["objective"] for result in results) == {"ce": 2, "caref": 1}
+    assert {path.name for path in out.iterdir()} == {"runs", "summary.json", "report.html"}
+
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
+    assert summary["settings"] == ["before", "CE", "CAREF"]
+    (task,) = summary["tasks"]
+    assert task["chance"] == pytest.approx(100 / 3)
+    assert {each["paired"]["value"] for each in task["differences"]} == {
+        "correct", "nbert", "candidate_correct", "brier",
+    }  # fmt: skip
+    assert set(task["values"]["before"]) >= {"accuracy", "f1_given_right", "nbert", "broken"}
+    page = (out / "report.html").read_text("utf-8")
+    assert page.count("<svg") == 2
+    assert "caref quickstart --splits 0" in page
+    assert all(line in page for line in (*plan.ABOUT, "What this does not show"))
+
+    runs, written = files(out / "runs"), [(out / name).read_bytes() for name in WRITTEN]
+    again = caref("quickstart", "--out", out, "--splits", "0", "--workers", 1)
+
+    assert (again.code, again.out) == (0, ended.out)
+    assert "3 of 3 runs are complete already" in again.err
+    assert files(out / "runs") == runs
+    assert [(out / name).read_bytes() for name in WRITTEN] == written
+
+
+@pytest.mark.usefixtures("small_plan")
+def test_without_the_packaged_encoder_the_rest_is_compared(
+    caref: Caref, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("caref.metrics.encoders._offline_package", lambda: None)
+    ended = caref("quickstart", "--out", tmp_path, "--splits", "0", "--workers", 1)
+
+    assert ended.code == 0, ended.err
+    assert "F1 and nBERT are left out: " in ended.out
+    assert "nBERT %" not in ended.out and "accuracy %" in ended.out
+    assert "nBERT %" not in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_mistakes_are_told_in_one_line(caref: Caref, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-
-    told = quickstart("--out", "taken", cwd=tmp_path)
-
-    assert told.returncode == 2
-    assert told.stderr.startswith("caref: ")
-    assert len(told.stderr.strip().splitlines()) == 1
+    caref("quickstart", "--out", tmp_path / "taken").mistake()
+    both = caref("quickstart", "--out", tmp_path, "--full", "--splits", "0").mistake()
+    assert both == "give either --splits or --full, not both"
+    assert "there is no split 60" in caref("quickstart", "--out", tmp_path, "--splits", "60").mistake()
+    assert "unknown method" in caref("quickstart", "--out", tmp_path, "--method", "qa").mistake()
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -106,6 +106,18 @@ def test_what_ran_before_changes_nothing(make_spec: MakeSpec, tmp_path: Path) ->
     assert (tmp_path / "series" / name).read_bytes() == (alone.path / "predictions.jsonl").read_bytes()
 
 
+def test_0_epochs_evaluate_the_model_as_it_is(
+    done: RunDirectory, make_spec: MakeSpec, tmp_path: Path
+) -> None:
+    """Whatever the loss; the method's count of weights is told all the same."""
+    ce, caref = (run(make_spec(epochs=0, objective=name), tmp_path) for name in ("ce", "caref"))
+    assert ce.predictions_path.read_bytes() == caref.predictions_path.read_bytes()
+    assert ce.predictions_path.read_bytes() != done.predictions_path.read_bytes()
+    assert (ce.path / "history.jsonl").read_text() == ""
+    assert ce.read_result().trainable_parameters == done.read_result().trainable_parameters
+    assert ce.read_result().split_checksum == done.read_result().split_checksum
+
+
 def test_answer_only(make_spec: MakeSpec, tmp_path: Path) -> None:
     done = run(make_spec(supervision="answer_only", metrics=("accuracy",), encoder=None), tmp_path)
     assert done.read_result().supervision == "answer_only"

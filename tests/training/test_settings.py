@@ -40,7 +40,7 @@ def test_a_preset_with_some_settings_changed(name: str) -> None:
 def test_what_does_not_fit() -> None:
     with pytest.raises(CarefError, match="unknown preset 'papr'; there are: fewshot, paper, feb"):
         preset("papr")
-    for wrong in ({"epochs": 0}, {"batch_size": 0}, {"precision": "int8"}, {"warmup_fraction": 1}, {"lr": 1},
+    for wrong in ({"epochs": -1}, {"batch_size": 0}, {"precision": "int8"}, {"warmup_fraction": 1}, {"lr": 1},
                   {"max_steps": -2}, {"learning_rate": 0}, {"adam_beta1": 1.0}):  # fmt: skip
         with pytest.raises(ValidationError):
             TrainingSettings(**wrong)  # type: ignore[arg-type]

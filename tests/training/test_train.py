@@ -115,6 +115,17 @@ def test_max_steps_goes_before_epochs(tiny_t5: Path, run: Run) -> None:
     assert run(tiny_t5, epochs=50, max_steps=1).result.steps == 1
 
 
+def test_0_epochs_train_nothing(tiny_model: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    untouched = run(tiny_model, max_steps=1, learning_rate=1e-12, weight_decay=0.0).weights
+    assert run(tiny_model, epochs=0, max_steps=2).result.steps == 2
+    monkeypatch.setattr("caref.training.train.Trainer", lambda **_: pytest.fail("a Trainer was made"))
+    trained = run(tiny_model, epochs=0)
+    assert (trained.result.steps, trained.result.history) == (0, [])
+    assert trained.weights.keys() == untouched.keys()
+    for name, weight in trained.weights.items():
+        torch.testing.assert_close(weight, untouched[name], rtol=0, atol=1e-9)
+
+
 def test_progress_reaches_the_objective(tiny_t5: Path, run: Run) -> None:
     spy = Spy(sced_warmup=0.5)
     run(tiny_t5, objective=spy, epochs=4)

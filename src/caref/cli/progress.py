@@ -82,6 +82,14 @@ class SeriesProgress:
         self.bar.update(self.task, completed=self.done, description="done", left=left)
         self._line(f"  done in {_told(seconds)}, {left}")
 
+    def run_complete(self, name: str, seconds: float) -> None:
+        """A run is complete that was one of several at once."""
+        self.done += 1
+        left = self._left(0.0)
+        present = f"{min(self.done + 1, self.runs)} of {self.runs}"
+        self.bar.update(self.task, completed=self.done, description="done", left=left, run=present)
+        self._line(f"{self.done} of {self.runs} done: {name} in {_told(seconds)}, {left}")
+
     def _line(self, text: str) -> None:
         """A plain line where there is no terminal to draw a bar on."""
         if self.bar.disable:

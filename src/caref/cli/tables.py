@@ -9,17 +9,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from caref.results.table import GROUP, Cell, Row
-
-HEADINGS = {
-    "accuracy": "accuracy %",
-    "f1_given_right": "F1 given right %",
-    "nbert": "nBERT %",
-    "broken": "broken %",
-    "candidate_accuracy": "candidate right %",
-    "calibration_error": "calibration error",
-}
-"""Column name to heading; a name that is not here is its own heading."""
+from caref.results.table import GROUP, HEADINGS, Cell, Row
 
 
 def console() -> Console:

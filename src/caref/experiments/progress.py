@@ -17,6 +17,9 @@ class Progress(Protocol):
     def end_run(self) -> None:
         """The present run is complete."""
 
+    def run_complete(self, name: str, seconds: float) -> None:
+        """A run is complete that was one of several at once; nothing was told of it before."""
+
 
 class Silent:
     """Tells nobody."""
@@ -28,4 +31,7 @@ class Silent:
         """Nothing."""
 
     def end_run(self) -> None:
+        """Nothing."""
+
+    def run_complete(self, name: str, seconds: float) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Several runs, one after the other; the same call again does only what is missing."""
+"""Several runs, one after the other or some at once; the same call again does only what is missing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from caref.errors import CarefError
 from caref.experiments.assembly import drawn_split, make_encoder, make_objective
+from caref.experiments.processes import process_count
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
 from caref.experiments.run import RunOptions, execute
 from caref.experiments.spec import RunSpec
+from caref.experiments.workers import execute_in_workers
 from caref.generation.prediction import Prediction
 from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
@@ -75,17 +78,36 @@ def run_series(
     options: RunOptions | None = None,
     resources: Resources | None = None,
     progress: Progress | None = None,
+    workers: int = 1,
+    threads: int | None = None,
 ) -> list[RunResult]:
     """Carry out what is missing, and give the results of all.
+
+    Several workers help where one run cannot keep all cores busy. A run gives the same in a worker as it
+    does here, with the same number of threads.
 
     Args:
         specs: In the order in which they are to be run.
         root: The folder of the run directories.
         options: How to run.
-        resources: Data and encoders, kept between the runs.
+        resources: Data and encoders, kept between the runs; workers have their own.
         progress: Told of the runs that are carried out.
+        workers: Processes that carry out runs at the same time. With more than one, a script has to call
+            this under ``if __name__ == "__main__"``, as `multiprocessing` asks for.
+        threads: CPU threads of each worker; None shares out the cores.
+
+    Raises:
+        CarefError: On the first run that fails, or if workers are asked for under ``torchrun``.
     """
     resources, progress = resources or Resources(), progress or Silent()
+    if workers > 1:
+        if process_count() > 1:
+            raise CarefError(f"{process_count()} processes share each run already; leave workers at 1")
+        missing = missing_runs(specs, root)
+        if missing:
+            execute_in_workers(
+                missing, root, workers=workers, threads=threads, options=options, progress=progress
+            )
     results = []
     for spec in specs:
         directory = RunDirectory(root / spec.directory_name)

@@ -1,1 +1,1 @@
-"""What the quickstart runs on: a few dozen sentences of ours and a tiny model with random weights."""
+"""The comparison that ``caref quickstart`` makes: as plain data, and in words."""

@@ -224,6 +224,21 @@ class RunDirectory:
             raise DataError(f"{self.spec_path}: expected settings by name, got {type(spec).__name__}")
         return spec
 
+    def read_environment(self) -> dict[str, Any]:
+        """Read what a complete run took and on what it ran.
+
+        Raises:
+            DataError: If that cannot be read.
+        """
+        path = self.path / "environment.json"
+        try:
+            environment = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path}: {_reason(error)}") from error
+        if not isinstance(environment, dict):
+            raise DataError(f"{path}: expected values by name, got {type(environment).__name__}")
+        return environment
+
     def read_predictions(self) -> list[Prediction]:
         """Read the predictions of a complete run.
 

@@ -14,6 +14,16 @@ GROUP = ("task", "model", "method", "objective", "supervision", "prompt", "setti
 
 COLUMNS = ("accuracy", "f1_given_right", "nbert", "broken", "candidate_accuracy", "calibration_error")
 
+HEADINGS = {
+    "accuracy": "accuracy %",
+    "f1_given_right": "F1 given right %",
+    "nbert": "nBERT %",
+    "broken": "broken %",
+    "candidate_accuracy": "candidate right %",
+    "calibration_error": "calibration error",
+}
+"""Column name to heading; a name that is not here is its own heading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

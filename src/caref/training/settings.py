@@ -17,7 +17,9 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    epochs: float = Field(50, gt=0, description="passes over the training examples")
+    epochs: float = Field(
+        50, ge=0, description="passes over the training examples; 0: train nothing, the model as it is"
+    )
     max_steps: int = Field(-1, ge=-1, description="optimizer steps; overrides epochs where positive")
     learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
     schedule: Literal["linear", "constant", "constant_with_warmup", "cosine"] = Field(

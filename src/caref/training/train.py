@@ -50,6 +50,8 @@ def train(
 ) -> TrainingResult:
     """Train the weights of `model` that require a gradient, in place.
 
+    Without a step to do, at 0 epochs, the weights stay as they are and no Trainer is made.
+
     A checkpoint found in `work_dir` is resumed from. Two calls with the same seed on the same CPU
     give the same weights.
 
@@ -65,6 +67,8 @@ def train(
         run_name: What the reporters call this run.
         on_step: Called with steps done and steps in all.
     """
+    if settings.epochs == 0 and settings.max_steps <= 0:
+        return TrainingResult(steps=0, history=[])
     set_seed(seed)
     checkpoints = settings.checkpoint_epochs > 0
     arguments = TrainingArguments(
