@@ -24,6 +24,8 @@ PAGES = (
     ("data",),
     ("data", "check"),
     ("data", "show"),
+    ("data", "world"),
+    ("quickstart",),
 )
 
 
@@ -55,6 +57,12 @@ def test_pages(
     assert max(map(len, ended.out.splitlines())) <= width
     for leak in ("…", "``", "None means", "None takes", "NoneType", "empty>"):
         assert leak not in ended.out, leak
+
+
+def test_a_default_of_zero_is_told(caref: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 160)
+    monkeypatch.setenv("COLUMNS", "160")
+    assert "Default: 0.0." in caref("data", "show", "--help").out
 
 
 def test_every_setting_of_a_run_is_a_flag(caref: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

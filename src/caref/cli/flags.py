@@ -75,7 +75,9 @@ def _annotation(flat: FlatSetting) -> Any:
     only = f" Only for: {', '.join(flat.entries)}." if flat.entries else ""
     default = ", ".join(setting.default) if isinstance(setting.default, tuple) else setting.default
     default = "on" if default is True else default
-    told = "" if default in (None, False, inspect.Parameter.empty) else f" Default: {default}."
+    # By identity: 0 is a default worth telling, and equal to False.
+    silent = any(default is nothing for nothing in (None, False, inspect.Parameter.empty))
+    told = "" if silent else f" Default: {default}."
     described = re.sub(r"None (means|takes)", "without it,", setting.description.replace("`", "")).rstrip(".")
     listed = "|".join(setting.choices)
     if len(listed) > _WIDEST:  # such a column would leave the description none of 80 characters
