@@ -69,7 +69,8 @@ class Teacher:
         """A lesson of a random kind; `kinds` limits them."""
         names = list(kinds or KINDS)
         kind = self.rng.choices(names, [KINDS[name][1] for name in names])[0]
-        return KINDS[kind][0](self)
+        made = KINDS[kind][0](self)
+        return Lesson(" ".join(made.input.split()), made.target)
 
     def copy(self) -> Lesson:
         """Say the same words again."""
@@ -178,10 +179,10 @@ class Teacher:
             case _:
                 asked = f"{question} {' '.join(f'{n + 1}. {text}' for n, text in enumerate(choices))}"
         match rng.randrange(4):
-            case 0 | 1:
+            case 0:
                 return Lesson(asked, answer)
-            case 2:
-                return Lesson(f"{asked} {self._ask_why()}", f"{answer} {self._since()} {reason}")
+            case 1 | 2:
+                return Lesson(f"{asked} {self._ask_why()}", f"{answer} because {reason}")
             case _:
                 return Lesson(f"{asked} think first", f"{reason}, so {answer}")
 
@@ -201,7 +202,7 @@ class Teacher:
                 return Lesson(f"{asked} which is right?", marks[1 - place])
             case 2:
                 asked = f"{asked} which is wrong? {self._ask_why()}"
-                return Lesson(asked, f"{marks[place]} {self._since()} {reason}")
+                return Lesson(asked, f"{marks[place]} because {reason}")
             case _:
                 return Lesson(f"{asked} what is wrong?", reason)
 
@@ -230,17 +231,15 @@ class Teacher:
                 return Lesson(f"{premise} does it follow? {hypothesis}", word)
             case 1:
                 asked = f"{premise} does it follow? {self._ask_why()} {hypothesis}"
-                return Lesson(asked, f"{word} {self._since()} {reason}")
+                return Lesson(asked, f"{word} because {reason}")
             case 2:
                 return Lesson(f"{texts} relation?", label)
             case _:
-                return Lesson(f"{texts} relation? {self._ask_why()}", f"{label} {self._since()} {reason}")
+                return Lesson(f"{texts} relation? {self._ask_why()}", f"{label} because {reason}")
 
     def _ask_why(self) -> str:
-        return self.rng.choice(("why?", "give a reason", "say why"))
-
-    def _since(self) -> str:
-        return self.rng.choice(("because", "since"))
+        """Asks for a reason; now and then one is given unasked."""
+        return self.rng.choice(("why?", "give a reason", "say why", ""))
 
     def _statement(self, fact: Fact) -> str:
         return fill(self.rng.choice(STATEMENTS[fact.relation]), fact, self.world)
@@ -285,16 +284,16 @@ class Teacher:
 
 
 KINDS: dict[str, tuple[Callable[[Teacher], Lesson], float]] = {
-    "copy": (Teacher.copy, 0.03),
-    "pick": (Teacher.pick, 0.07),
-    "describe": (Teacher.describe, 0.23),
-    "list": (Teacher.list, 0.10),
-    "question": (Teacher.question, 0.14),
-    "truth": (Teacher.truth, 0.10),
+    "copy": (Teacher.copy, 0.02),
+    "pick": (Teacher.pick, 0.05),
+    "describe": (Teacher.describe, 0.20),
+    "list": (Teacher.list, 0.08),
+    "question": (Teacher.question, 0.12),
+    "truth": (Teacher.truth, 0.12),
     "choice": (Teacher.choice, 0.17),
-    "pair": (Teacher.pair, 0.09),
+    "pair": (Teacher.pair, 0.14),
     "compare": (Teacher.compare, 0.05),
-    "follows": (Teacher.follows, 0.09),
+    "follows": (Teacher.follows, 0.10),
 }
 """Name to the method that makes such a lesson, and how often."""
 

@@ -47,7 +47,7 @@ class Recipe:
     """
 
     seed: int = 0
-    steps: int = 7000
+    steps: int = 5000
     copying_steps: int = 600
     batch: int = 64
     muon_learning_rate: float = 2e-3
