@@ -104,17 +104,20 @@ def test_licence_is_the_one_that_is_named() -> None:
 def test_the_wheel_holds_every_data_file() -> None:
     package = ROOT / "src" / "caref"
     patterns = PROJECT["tool"]["setuptools"]["package-data"]["caref"]
-    suffixes = {pattern.rpartition("*")[2] for pattern in patterns}
     data = [
         path
         for path in package.rglob("*")
         if path.is_file() and path.suffix not in (".py", ".pyc") and not path.name.startswith(".")
     ]
 
-    assert {"world.yaml", "page.html", "py.typed"} <= {path.name for path in data}
+    assert {"world.yaml", "page.html", "py.typed", "model.safetensors"} <= {path.name for path in data}
     for path in data:
-        assert path.suffix in suffixes or path.name in patterns, f"{path} is not in package-data"
-        assert (path.parent / "__init__.py").exists(), f"{path.parent} is no package: its data is left out"
+        name = path.relative_to(package)
+        matching = [pattern for pattern in patterns if name.match(pattern)]
+        assert matching, f"{path} is not in package-data"
+        in_package = (path.parent / "__init__.py").exists()
+        named = any(pattern.startswith(name.parent.as_posix()) for pattern in matching)
+        assert in_package or named, f"{path.parent} is no package: its data is left out"
 
 
 def test_no_file_names_a_home_folder() -> None:
@@ -147,7 +150,7 @@ def test_readme_commands_are_understood() -> None:
         command for block in blocks("bash") for command in commands(block) if command.startswith("caref ")
     ]
 
-    assert {line.split()[1] for line in lines} == {"run", "table"}
+    assert {line.split()[1] for line in lines} == {"quickstart", "run", "table", "data", "predict"}
     for line in lines:
         _, name, *arguments = shlex.split(line)
         command = typer.main.get_command(build([name])).commands[name]

@@ -5,7 +5,7 @@ import random
 import unicodedata
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -40,11 +40,14 @@ def test_its_size_is_bounded() -> None:
     assert len(make_tokenizer(f"word{number}" for number in range(9000))) < MOST_WORDS + 256 + 100
 
 
+@settings(deadline=None)  # the first call makes the tokenizer
 @given(st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=30))
 def test_no_text_is_lost_but_its_capitals(text: str) -> None:
     ids = tokenizer()(text).input_ids
     assert tokenizer().unk_token_id not in ids
-    assert tokenizer().decode(ids, skip_special_tokens=True) == unicodedata.normalize("NFKC", text).lower()
+    told = tokenizer().decode(ids, skip_special_tokens=True)
+    # Some characters are normalised to ones with a blank before them.
+    assert told.split() == unicodedata.normalize("NFKC", text).lower().split()
 
 
 def test_it_survives_saving(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ SETTINGS: dict[str, Any] = {
     "model": MODEL,
     "method": "aq",
     "shots": 48,
-    "eval_size": 200,
-    "epochs": 20,
+    "eval_size": 120,
+    "epochs": 25,
     "batch_size": 8,
-    "learning_rate": 1e-2,
+    "learning_rate": 4e-3,
     "max_new_tokens": 32,
     "encoder": "offline",
 }

@@ -110,7 +110,7 @@ class Teacher:
         told = [self._statement(fact) for fact in rng.sample(facts, min(len(facts), rng.randint(2, 6)))]
         return Lesson(f"describe {self.world.things[thing].a}", ". ".join(told))
 
-    def list(self) -> Lesson:
+    def listing(self) -> Lesson:
         """Several things of which the same is true, or everything that one relation says of a thing."""
         rng, fact = self.rng, self.everything.fact()
         if fact.relation == BIGGER:
@@ -287,7 +287,7 @@ KINDS: dict[str, tuple[Callable[[Teacher], Lesson], float]] = {
     "copy": (Teacher.copy, 0.02),
     "pick": (Teacher.pick, 0.05),
     "describe": (Teacher.describe, 0.20),
-    "list": (Teacher.list, 0.08),
+    "list": (Teacher.listing, 0.08),
     "question": (Teacher.question, 0.12),
     "truth": (Teacher.truth, 0.12),
     "choice": (Teacher.choice, 0.17),
