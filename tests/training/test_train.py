@@ -174,7 +174,10 @@ def test_checkpointing_of_activations_changes_nothing(
     for name, weight in saved.weights.items():
         if "pooler" not in name:
             assert (weight - start.weights[name]).norm() > 1e-4, f"no gradient reached {name}"
-        torch.testing.assert_close(weight, whole.weights[name], rtol=1e-4, atol=1e-5)
+        # A bias of the keys moves all scores of a query alike: its gradient is rounding and nothing else,
+        # which Adam turns into whole steps, other ones on every machine.
+        if not (".key." in name and name.endswith(".bias")):
+            torch.testing.assert_close(weight, whole.weights[name], rtol=1e-4, atol=1e-5, msg=name)
 
 
 def test_tensorboard_is_written_the_terms_among_it(
