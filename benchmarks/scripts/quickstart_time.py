@@ -52,6 +52,7 @@ def resident(process: psutil.Process) -> int:
 
 
 def measure(rounds: int, arguments: list[str], csv: Path) -> None:
+    where = environment()  # before a row is written: the file is part of the checkout
     measured = [run_once(arguments) for _ in range(rounds)]
     for unit, values in zip(("s", "MiB"), map(list, zip(*measured, strict=True)), strict=True):
         row: dict[str, object] = {
@@ -62,7 +63,7 @@ def measure(rounds: int, arguments: list[str], csv: Path) -> None:
             "dtype": "float32",
             "unit": unit,
             **summary(values, values),
-            **environment(),
+            **where,
         }
         append_row(csv, row)
         print(f"{row['mode']}: median {row['median']} {unit} of {rounds}")
