@@ -16,15 +16,12 @@ from caref.tasks.starter.drawing import Drawing
 from caref.tasks.starter.entailment import draw_entailment
 from caref.tasks.starter.nonsense import draw_nonsense
 from caref.tasks.starter.wording import (
-    ASK_THING,
-    ASK_VALUE,
     DENIALS,
     PERSONS,
     STATEMENTS,
     ask,
     explain,
     fill,
-    wordings,
 )
 from caref.tasks.starter.world import BIGGER, World
 
@@ -128,8 +125,8 @@ class Teacher:
         rng, fact = self.rng, self.everything.fact()
         asks_thing = rng.random() < 0.5
         asked = self.ask(fact, asks_thing=asks_thing)
-        answer = self._answer(fact, asks_thing)
-        told = fill(rng.choice(STATEMENTS[fact.relation]), fact, self.world)
+        answer = fact.thing if asks_thing else fact.value
+        told = self._statement(fact)
         if rng.random() < 0.5:
             return Lesson(f"question: {asked}", answer)
         return Lesson(f"answer in a sentence: {asked}", told)
@@ -137,7 +134,7 @@ class Teacher:
     def truth(self) -> Lesson:
         """Is it true, and why."""
         rng, fact = self.rng, self._claim()
-        said = fill(rng.choice(STATEMENTS[fact.relation]), fact, self.world)
+        said = self._statement(fact)
         reason = explain(fact, self.world, rng)[0]
         match rng.randrange(6):
             case 0:
@@ -156,9 +153,8 @@ class Teacher:
                 said_of = " ".join("true" if claim.holds else "false" for claim in claims)
                 return Lesson(f"true or false each: {listed}", said_of)
             case _:
-                other = Fact(*fact[:3], holds=True)
-                other_said = fill(rng.choice(DENIALS[fact.relation]), other, self.world)
-                return Lesson(f"true or false: {other_said}", "false" if fact.holds else "true")
+                denied = fill(rng.choice(DENIALS[fact.relation]), fact, self.world)
+                return Lesson(f"true or false: {denied}", "false" if fact.holds else "true")
 
     def choice(self) -> Lesson:
         """A question with choices, and what the choice rests on."""
@@ -263,24 +259,12 @@ class Teacher:
 
     def _false_claim(self, fact: Fact) -> Fact:
         """A false claim near a fact: another thing, or something else said of it."""
-        wrong = (
-            self.everything.wrong_things(fact)
-            if self.rng.random() < 0.5
-            else self.everything.wrong_values(fact)
-        )
+        wrong = self.everything.wrong(fact)
         return self.rng.choice(wrong) if wrong else fact
 
     def ask(self, fact: Fact, *, asks_thing: bool) -> str:
         """A question about a fact, for its thing or for what is said of it."""
-        templates = (ASK_THING if asks_thing else ASK_VALUE)[fact.relation]
-        person = self.rng.choice(PERSONS)
-        asked = fill(self.rng.choice(wordings(templates, "train")), fact, self.world, person=person)
-        return ask(asked, person, self.rng)
-
-    def _answer(self, fact: Fact, asks_thing: bool) -> str:
-        if asks_thing:
-            return fact.thing
-        return self.world.things[fact.value].name if fact.relation == BIGGER else fact.value
+        return ask(fact, self.world, self.rng, asks_thing=asks_thing, part=None)[0]
 
 
 KINDS: dict[str, tuple[Callable[[Teacher], Lesson], float]] = {

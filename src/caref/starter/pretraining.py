@@ -172,16 +172,9 @@ def _recall(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, count: i
         ),
         skip_special_tokens=True,
     )
-    true = (
-        world.verdict(fact.thing, fact.relation, text.strip())
-        for fact, text in zip(facts, told, strict=True)
-        if _says(fact, text.strip())
-    )
-    return sum(verdict is True for verdict in true) / count
-
-
-def _says(fact: Fact, text: str) -> bool:
-    return text in load_world().values(fact.relation)
+    true = set(world.facts())
+    said = (Fact(fact.thing, fact.relation, text.strip()) for fact, text in zip(facts, told, strict=True))
+    return sum(each in true for each in said) / count
 
 
 def _sample_texts() -> Iterator[str]:

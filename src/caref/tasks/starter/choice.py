@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from caref.tasks.example import Example, Fact, GroundTruth, Mention
 from caref.tasks.starter.drawing import Drawing
-from caref.tasks.starter.wording import ASK_THING, ASK_VALUE, PERSONS, ask, explain, fill, wordings
-from caref.tasks.starter.world import BIGGER, World
+from caref.tasks.starter.wording import ask, explain, value_words
 
 
 def draw_choice(drawing: Drawing, position: int, *, choices: int) -> Example | None:
@@ -16,18 +15,15 @@ def draw_choice(drawing: Drawing, position: int, *, choices: int) -> Example | N
     fact, rng, world = drawing.fact(), drawing.rng, drawing.world
     asks_thing = rng.random() < 0.5
     wrong = drawing.wrong_things(fact) if asks_thing else drawing.wrong_values(fact)
-    texts = {_choice(claim, asks_thing, world): claim for claim in wrong}
-    answer = _choice(fact, asks_thing, world)
+    texts = {_choice(claim, asks_thing): claim for claim in wrong}
+    answer = _choice(fact, asks_thing)
     if len(texts) < choices - 1 or answer in texts:
         return None
     others = rng.sample(sorted(texts), choices - 1)
     listed = (*others[:position], answer, *others[position:])
 
-    person = rng.choice(PERSONS)
-    templates = (ASK_THING if asks_thing else ASK_VALUE)[fact.relation]
-    template = rng.choice(wordings(templates, drawing.part or "train"))
-    question = ask(fill(template, fact, world, person=person), person, rng)
-    given = _given(fact, asks_thing, world)
+    question, person = ask(fact, world, rng, asks_thing=asks_thing, part=drawing.part)
+    given = value_words(fact, world) if asks_thing else world.things[fact.thing].a
     fillers = [Mention("question", person)] if person in question else []
     return Example(
         id="",
@@ -43,15 +39,6 @@ def draw_choice(drawing: Drawing, position: int, *, choices: int) -> Example | N
     )
 
 
-def _choice(fact: Fact, asks_thing: bool, world: World) -> str:
+def _choice(fact: Fact, asks_thing: bool) -> str:
     """What stands among the choices: a thing's name alone, or what is said of one."""
-    if asks_thing:
-        return fact.thing
-    return world.things[fact.value].name if fact.relation == BIGGER else fact.value
-
-
-def _given(fact: Fact, asks_thing: bool, world: World) -> str:
-    """What the question names."""
-    if not asks_thing:
-        return world.things[fact.thing].a
-    return world.things[fact.value].a if fact.relation == BIGGER else fact.value
+    return fact.thing if asks_thing else fact.value

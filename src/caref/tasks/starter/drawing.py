@@ -51,6 +51,10 @@ class Drawing:
         relation = self.rng.choices(relations, weights)[0]
         return self.rng.choice(self._facts[relation])
 
+    def wrong(self, fact: Fact) -> list[Fact]:
+        """`wrong_things` or `wrong_values`, one as often as the other."""
+        return self.wrong_things(fact) if self.rng.random() < 0.5 else self.wrong_values(fact)
+
     def wrong_values(self, fact: Fact) -> list[Fact]:
         """All claims that say of the same thing, under the same relation, what is false of it."""
         return [

@@ -14,9 +14,10 @@ from caref.tasks.starter.wording import (
     explain,
     fill,
     sentence,
+    value_words,
     wordings,
 )
-from caref.tasks.starter.world import BIGGER, IS_A
+from caref.tasks.starter.world import IS_A
 
 
 def draw_entailment(drawing: Drawing, position: int) -> Example | None:
@@ -33,7 +34,7 @@ def draw_entailment(drawing: Drawing, position: int) -> Example | None:
             return None
         fact = rng.choice(wrong)
     person, friend = rng.sample(PERSONS, 2)
-    scene = rng.choice(wordings(SCENES, drawing.part or "train"))
+    scene = rng.choice(wordings(SCENES, drawing.part))
     premise = sentence(scene.format(person=person, a=world.things[fact.thing].a))
     named: tuple[Mention, ...]
     facts: tuple[Fact, ...]
@@ -49,7 +50,7 @@ def draw_entailment(drawing: Drawing, position: int) -> Example | None:
     else:
         short = fact.relation == IS_A and rng.random() < 0.5
         said = fact.value if short else f"something that {fill(CLAUSES[fact.relation], fact, world)}"
-        cause = world.things[fact.value].a if fact.relation == BIGGER else fact.value
+        cause = value_words(fact, world)
         explanations = list(explain(fact, world, rng))
         named, facts = (Mention("premise", world.things[fact.thing].a),), (fact,)
     hypothesis = sentence(scene.format(person=person, a=said))

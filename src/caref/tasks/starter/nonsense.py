@@ -13,9 +13,10 @@ from caref.tasks.starter.wording import (
     explain,
     fill,
     sentence,
+    value_words,
     wordings,
 )
-from caref.tasks.starter.world import BIGGER, World
+from caref.tasks.starter.world import BIGGER
 
 
 def draw_nonsense(drawing: Drawing, position: int) -> Example | None:
@@ -25,7 +26,7 @@ def draw_nonsense(drawing: Drawing, position: int) -> Example | None:
     sizes it swaps the order.
     """
     fact, rng, world = drawing.fact(), drawing.rng, drawing.world
-    wrong = drawing.wrong_things(fact) if rng.random() < 0.5 else drawing.wrong_values(fact)
+    wrong = drawing.wrong(fact)
     if fact.relation == BIGGER:
         wrong = [Fact(fact.value, BIGGER, fact.thing, holds=False)]
     wrong = [claim for claim in wrong if drawing.may_ask(claim)]
@@ -34,7 +35,7 @@ def draw_nonsense(drawing: Drawing, position: int) -> Example | None:
     false = rng.choice(wrong)
 
     person = rng.choice(PERSONS)
-    template = rng.choice(wordings(SENTENCES[fact.relation], drawing.part or "train"))
+    template = rng.choice(wordings(SENTENCES[fact.relation], drawing.part))
     told = [sentence(fill(template, each, world, person=person)) for each in (fact, false)]
     name, other = (f"sent{position}", f"sent{1 - position}")
     denial = fill(rng.choice(DENIALS[false.relation]), false, world)
@@ -48,13 +49,11 @@ def draw_nonsense(drawing: Drawing, position: int) -> Example | None:
         answer=LABELS[position],
         explanations=tuple(explanations),
         truth=GroundTruth(
-            causes=tuple(Mention(name, text) for text in _words(false, world)),
+            causes=(
+                Mention(name, world.things[false.thing].a),
+                Mention(name, value_words(false, world)),
+            ),
             distractors=tuple(fillers),
             facts=(fact, false),
         ),
     )
-
-
-def _words(fact: Fact, world: World) -> tuple[str, str]:
-    value = world.things[fact.value].a if fact.relation == BIGGER else fact.value
-    return world.things[fact.thing].a, value

@@ -146,9 +146,9 @@ SETTINGS = (
 """What may stand before a question and has no bearing on it."""
 
 
-def wordings(words: Sequence[str], part: Part) -> Sequence[str]:
-    """Those that a part may use: the last one is never seen in training."""
-    return words[:-1] if part == "train" and len(words) > 1 else words
+def wordings(words: Sequence[str], part: Part | None) -> Sequence[str]:
+    """Those that a part may use: the last one is never seen in training, nor where there is no part."""
+    return words[:-1] if part in (None, "train") and len(words) > 1 else words
 
 
 def fill(template: str, fact: Fact, world: World, **slots: str) -> str:
@@ -172,10 +172,23 @@ def explain(fact: Fact, world: World, rng: random.Random) -> tuple[str, ...]:
     return tuple(fill(template, fact, world) for template in templates)
 
 
-def ask(question: str, person: str, rng: random.Random) -> str:
-    """A question as somebody asks it: with or without one of `SETTINGS` before it."""
+def ask(
+    fact: Fact, world: World, rng: random.Random, *, asks_thing: bool, part: Part | None
+) -> tuple[str, str]:
+    """A question about a fact, for its thing or for what is said of it, as somebody asks it; and who that is.
+
+    One of `SETTINGS` may stand before it. Not every question names the person.
+    """
+    person = rng.choice(PERSONS)
+    template = rng.choice(wordings((ASK_THING if asks_thing else ASK_VALUE)[fact.relation], part))
+    question = fill(template, fact, world, person=person)
     setting = "" if question.startswith(person) else rng.choice(SETTINGS).format(person=person)
-    return sentence(setting + question, end="")
+    return sentence(setting + question, end=""), person
+
+
+def value_words(fact: Fact, world: World) -> str:
+    """What a fact says of its thing, as sentences write it: another thing with its article."""
+    return world.things[fact.value].a if fact.relation == BIGGER else fact.value
 
 
 def sentence(text: str, *, end: str = ".") -> str:
