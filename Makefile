@@ -52,8 +52,8 @@ constraints:  ## resolve every dependency anew and write constraints.txt
 	$(PYTHON) -m venv build/resolve
 	build/resolve/bin/pip install --quiet 'torch==$(TORCH)'
 	build/resolve/bin/pip install --quiet 'torch==$(TORCH)' 'triton==$(TRITON)' \
-		-e '.[dev,offline,ray,studio,triton]'
-	{ echo '# Exact versions of everything that the extras dev, offline, ray, studio and triton install.'; \
+		-e '.[dev,entmax,offline,ray,studio,triton]'
+	{ echo '# Exact versions of everything that the extras dev, entmax, offline, ray, studio and triton install.'; \
 	  echo '# Made by `make constraints`, which resolves pyproject.toml anew; not edited by hand.'; \
 	  echo '# Builds of torch for GPUs also install CUDA packages, in the versions that torch asks for.'; \
 	  build/resolve/bin/pip freeze --all --exclude-editable --exclude pip | sed -E 's/(==[^+]*)\+.*/\1/'; \

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from caref.errors import CarefError
-from caref.methods.method import Method, require_match
+from caref.methods.method import Method, require_match, task_type
 from caref.models.architectures import architecture_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Lora(Method):
             CarefError: If no module matches, or one that is no linear layer.
         """
         import torch
-        from peft import LoraConfig, TaskType
+        from peft import LoraConfig
         from transformers.pytorch_utils import Conv1D
 
         pattern = (
@@ -64,7 +64,7 @@ class Lora(Method):
             if not isinstance(module, (torch.nn.Linear, torch.nn.Embedding, Conv1D)):
                 raise CarefError(f"{pattern!r} matches a {type(module).__name__}, which LoRA cannot adapt")
         return LoraConfig(
-            task_type=TaskType.SEQ_2_SEQ_LM,
+            task_type=task_type(model),
             r=self.rank,
             lora_alpha=self.lora_alpha,
             lora_dropout=self.lora_dropout,

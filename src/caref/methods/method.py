@@ -12,7 +12,7 @@ from caref.models.loading import quiet_peft
 
 if TYPE_CHECKING:
     import torch
-    from peft import PeftConfig, PeftModel
+    from peft import PeftConfig, PeftModel, TaskType
     from transformers import PreTrainedModel
 
 
@@ -49,6 +49,19 @@ class Method(ABC):
             torch.manual_seed(seed)
             return get_peft_model(model, config)
 
+    # Most methods need neither of these two.
+    def before_update(self, model: PreTrainedModel | PeftModel) -> None:  # noqa: B027
+        """Called before every optimizer step, with the gradients of the whole batch in place."""
+
+    def after_update(self, model: PreTrainedModel | PeftModel, step: int, total: int) -> None:  # noqa: B027
+        """Called after every optimizer step, before the gradients are cleared.
+
+        Args:
+            model: What is trained.
+            step: Steps done, from 1.
+            total: Steps in all.
+        """
+
 
 class ModuleTuning(Method):
     """Whole modules are trained: a trained copy replaces each of them, all else is frozen.
@@ -74,11 +87,18 @@ class ModuleTuning(Method):
         Raises:
             CarefError: If no module matches.
         """
-        from peft import LNTuningConfig, TaskType
+        from peft import LNTuningConfig
 
         pattern = self.modules(model) if self.target_modules is None else self.target_modules
         require_match(pattern, model)
-        return LNTuningConfig(task_type=TaskType.SEQ_2_SEQ_LM, target_modules=pattern)
+        return LNTuningConfig(task_type=task_type(model), target_modules=pattern)
+
+
+def task_type(model: PreTrainedModel) -> TaskType:
+    """What PEFT calls this kind of model."""
+    from peft import TaskType
+
+    return TaskType.SEQ_2_SEQ_LM if model.config.is_encoder_decoder else TaskType.CAUSAL_LM
 
 
 def require_match(pattern: str, model: PreTrainedModel) -> list[torch.nn.Module]:
