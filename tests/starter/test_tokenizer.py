@@ -41,8 +41,15 @@ def test_its_size_is_bounded() -> None:
 
 
 @settings(deadline=None)  # the first call makes the tokenizer
-# Newer characters are normalised by newer tables of Unicode than some tokenizer's or Python's.
-@given(st.text(st.characters(max_codepoint=0x9FFF, exclude_categories=("C", "Z")), min_size=1, max_size=30))
+# Newer characters are normalised by newer tables of Unicode than some tokenizer's or Python's. The low line
+# U+2581 is how the tokenizer itself writes a blank.
+@given(
+    st.text(
+        st.characters(max_codepoint=0x9FFF, exclude_categories=("C", "Z"), exclude_characters="\u2581"),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_no_text_is_lost_but_its_capitals(text: str) -> None:
     ids = tokenizer()(text).input_ids
     assert tokenizer().unk_token_id not in ids
