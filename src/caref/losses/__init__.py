@@ -25,6 +25,14 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "ce": "caref.losses.cross_entropy:CrossEntropyObjective",
         "sced": "caref.losses.sced:ScedObjective",
         "kl": "caref.losses.kl_uniform:KlUniformObjective",
+        "entropy": "caref.losses.entropy:EntropyObjective",
+        "label_smoothing": "caref.losses.label_smoothing:LabelSmoothingObjective",
+        "focal": "caref.losses.focal:FocalObjective",
+        "entmax15": "caref.losses.entmax15:Entmax15Objective",
+        "sparsemax": "caref.losses.sparsemax:SparsemaxObjective",
+        "additive": "caref.losses.additive:AdditiveObjective",
+        "asft": "caref.losses.asft:AsftObjective",
+        "eaft": "caref.losses.eaft:EaftObjective",
     },
 )
 

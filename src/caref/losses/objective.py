@@ -4,12 +4,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from caref.losses.reduction import (
+    Positions,
     Reduction,
     check_choice,
     kept_positions,
@@ -58,6 +59,12 @@ class Objective(ABC):
         reduction: "mean" over kept positions, "sum" or "none".
     """
 
+    needs_reference: ClassVar[bool] = False
+    """Whether it compares with the logits of the model that training starts from."""
+    has_detached_weight: ClassVar[bool] = False
+    """Whether a factor that depends on the logits is held constant: then the gradient that trains is not
+    the derivative of the value."""
+
     span: Span = "all"
     separator_ids: list[int] | None = None
     shift: bool = False
@@ -82,6 +89,8 @@ class Objective(ABC):
     def terms(self, logits: Tensor, labels: Tensor) -> list[Term]:
         """The terms of the objective at every position.
 
+        With `needs_reference` it has a third argument, ``reference_logits``, like the first.
+
         Args:
             logits: Shape ``(..., vocab)``, float32 or float64, 0 at ignored positions.
             labels: Shape ``(...)``, int64, 0 at ignored positions.
@@ -92,6 +101,7 @@ class Objective(ABC):
         logits: Any,
         labels: Tensor,
         *,
+        reference_logits: Tensor | None = None,
         mask: Tensor | None = None,
         num_items_in_batch: int | Tensor | None = None,
     ) -> Tensor:
@@ -101,6 +111,9 @@ class Objective(ABC):
             logits: Scores, shape ``(..., tokens, vocab)``, or a model's output that has them
                 as ``.logits`` or ``["logits"]``.
             labels: Target ids, shape ``(..., tokens)``, int64.
+            reference_logits: The base model's scores, like `logits`, for an objective with
+                `needs_reference`. Without them they are looked for in the model's output, as
+                ``.reference_logits`` or ``["reference_logits"]``. No gradient goes into them.
             mask: Further limits the positions that count, shape of `labels`, bool.
             num_items_in_batch: The number of target positions in the whole effective batch.
                 ``"mean"`` divides by it, so that the sum over micro-batches is their joint
@@ -112,9 +125,10 @@ class Objective(ABC):
 
         Raises:
             TypeError: If there are no logits, or a dtype is wrong.
-            ValueError: If the shapes disagree, a label lies outside the vocabulary, or a
-                warm-up was asked for and `set_progress` was never called.
+            ValueError: If the shapes disagree, a label lies outside the vocabulary, the reference
+                is needed and absent, or a warm-up was asked for and `set_progress` was never called.
         """
+        reference = self._reference_of(logits, reference_logits)
         logits = _logits_of(logits)
         if not isinstance(labels, Tensor):
             raise TypeError(
@@ -122,13 +136,23 @@ class Objective(ABC):
             )
         if self.shift:
             logits, labels = logits[..., :-1, :], labels[..., 1:]
+            reference = None if reference is None else reference[..., :-1, :]
             mask = None if mask is None else mask[..., 1:]
         positions = kept_positions(logits, labels, self.ignore_index, mask)
-        terms = self.terms(positions.logits, positions.labels)
+        given = {} if reference is None else {"reference_logits": _like(reference, positions)}
+        terms = self.terms(positions.logits, positions.labels, **given)
         terms = limit_penalties(terms, span_mask(labels, self.span, self.separator_ids))
         if torch.is_grad_enabled():
             self._add_components(terms, positions.keep)
         return reduce_positions(weighted_sum(terms), positions.keep, self.reduction, num_items_in_batch)
+
+    def distribution(self, logits: Tensor) -> Tensor:
+        """The distribution that the loss is about, shape of `logits`: softmax, for all but sparse losses."""
+        return logits.softmax(-1)
+
+    def scores(self, probabilities: Tensor) -> Tensor:
+        """Logits whose `distribution` has these probabilities, all above 0; shape of `probabilities`."""
+        return probabilities.log()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -180,6 +204,20 @@ class Objective(ABC):
         self._sums, self._positions = {}, None
         return components
 
+    def _reference_of(self, outputs: Any, given: Tensor | None) -> Tensor | None:
+        if not self.needs_reference:
+            return None
+        if given is None and isinstance(outputs, Mapping):
+            given = outputs.get("reference_logits")
+        elif given is None:
+            given = getattr(outputs, "reference_logits", None)
+        if not isinstance(given, Tensor):
+            raise ValueError(
+                f"{type(self).__name__} needs the base model's logits: pass reference_logits=..., or train "
+                "within caref.training.reference.with_reference_logits(model)"
+            )
+        return given
+
     def _add_components(self, terms: list[Term], keep: Tensor) -> None:
         with torch.no_grad():
             for term in terms:
@@ -192,6 +230,16 @@ def check_warmup(name: str, fraction: float) -> None:
     """Raise unless `fraction` lies within [0, 1)."""
     if not 0 <= fraction < 1:
         raise ValueError(f"{name} must lie in [0, 1), got {fraction}")
+
+
+def _like(reference: Tensor, positions: Positions) -> Tensor:
+    """The reference as the logits are: their dtype, 0 at ignored positions, and no gradient."""
+    if reference.shape != positions.logits.shape:
+        raise ValueError(
+            f"reference_logits must have shape {tuple(positions.logits.shape)}, that of logits, "
+            f"got {tuple(reference.shape)}"
+        )
+    return reference.detach().to(positions.logits).masked_fill(~positions.keep.unsqueeze(-1), 0.0)
 
 
 def _logits_of(outputs: Any) -> Tensor:

@@ -92,7 +92,7 @@ def sced_per_position(log_probs: Tensor, alpha: float, beta: float, normalize: N
     if beta == 0:
         return divergence.sum(-1)
     # expm1: 1 - P without cancellation near P = 1.
-    return (divergence * _power(-torch.expm1(log_probs), beta)).sum(-1)
+    return (divergence * power_of_rest(-torch.expm1(log_probs), beta)).sum(-1)
 
 
 def _absolute_power(q: Tensor, alpha: float) -> Tensor:
@@ -104,7 +104,7 @@ def _absolute_power(q: Tensor, alpha: float) -> Tensor:
     return q.abs().pow(alpha)
 
 
-def _power(rest: Tensor, beta: float) -> Tensor:
+def power_of_rest(rest: Tensor, beta: float) -> Tensor:
     """``rest^beta`` for ``rest >= 0`` and ``beta > 0``, with derivative 0 at rest = 0."""
     if beta == 1:
         return rest

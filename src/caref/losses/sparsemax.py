@@ -1,0 +1,48 @@
+"""The loss of sparsemax, the projection onto the simplex instead of softmax."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from caref.losses.fenchel_young import fenchel_young_per_position, require_entmax, sparse_distribution
+from caref.losses.objective import Objective, Term
+
+
+@dataclass(eq=False, kw_only=True)
+class SparsemaxObjective(Objective):
+    """The sparsemax loss instead of cross-entropy: that of the projection onto the simplex.
+
+    ``(p - e_label) . z + (1 - sum_v p^2) / 2`` with ``p = sparsemax(z)``, which gives exact zeros. At
+    least 0 (but for rounding), without unit; its gradient on the logits is ``p - e_label``. It replaces
+    cross-entropy and has no penalty, so `span` changes nothing. Needs the extra ``caref[entmax]``;
+    without it a MissingExtraError is raised when the objective is made.
+
+    Decoding stays softmax's: the most likely token is the same, but what is reported as confidence is
+    softmax's, which this loss did not train to be calibrated.
+
+    Args:
+        span: Where penalties apply: "all" target positions, the "answer" or the "explanation".
+        separator_ids: Token ids that end the answer, needed for a span other than "all".
+        shift: Compare logits at one position with the label at the next, for causal models.
+        ignore_index: The label of padding and prompt positions.
+        reduction: "mean" over kept positions, "sum" or "none".
+
+    Source:
+        Martins and Astudillo, 2016, arXiv:1602.02068; the package entmax, full sort.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_entmax()
+
+    def terms(self, logits: Tensor, labels: Tensor) -> list[Term]:
+        """The loss of sparsemax."""
+        return [Term("sparsemax", fenchel_young_per_position(logits, labels, "sparsemax"), everywhere=True)]
+
+    def distribution(self, logits: Tensor) -> Tensor:
+        """``sparsemax(logits)``, with exact zeros; caref does not decode from it."""
+        return sparse_distribution(logits, "sparsemax")
+
+    def scores(self, probabilities: Tensor) -> Tensor:
+        """Logits whose `distribution` has these probabilities; shape of `probabilities`."""
+        return probabilities
