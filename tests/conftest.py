@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import string
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import ModuleType
+from typing import Literal
 
 import pytest
 
@@ -15,22 +17,21 @@ from caref.tasks.example import Example
 from caref.tasks.pool import Part
 from caref.tasks.prompt import PromptFormat
 
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast
-
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# With these words and all letters both tokenizers can write any English text.
-WORDS = [
-    "explain", "nli", "hypothesis", "premise", "what", "is", "more", "nonsensical", "choice1", "choice2",
-    "choice", "because", "entailment", "neutral", "contradiction", "yes", "no", "the", "a", "an", "man",
-    "woman", "dog", "cat", "sleeps", "runs", "eats", "sees", "red", "blue", "sky", "bank", "account",
-    "river", "house", "friend", "money", "water", "it", "you", "can", "not", "and", "or", "of", "in", "to",
-    "on", "are", "s", "t", "who", "where", "why", "keep",
-]  # fmt: skip
-T5_SPECIAL = ["<pad>", "</s>", "<unk>"]
-BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+def _load_families() -> ModuleType:
+    """`tests/families.py`, under its own name, so that any test can import it."""
+    spec = importlib.util.spec_from_file_location("families", Path(__file__).with_name("families.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["families"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+families = _load_families()
 
 
 @pytest.fixture(scope="session")
@@ -42,27 +43,44 @@ def shared() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def tiny_t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a random T5 1.1, its output layer tied, with a tokenizer of words and letters."""
-    return write_t5(tmp_path_factory.mktemp("models") / "tiny-t5", tied=True)
+def _written(name: str, what: str) -> Callable[..., Path]:
+    """A fixture: the folder of a tiny model, written once in a session."""
+
+    def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return families.WRITERS[name](tmp_path_factory.mktemp("models") / name.replace("_", "-"))
+
+    folder.__doc__ = f"The directory of a random {what}."
+    return pytest.fixture(scope="session", name=name)(folder)
 
 
-@pytest.fixture(scope="session")
-def tiny_t5_untied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with an output matrix of its own, as the published Flan-T5 has it."""
-    return write_t5(tmp_path_factory.mktemp("models") / "tiny-t5-untied", tied=False)
+_t5 = _written("tiny_t5", "T5 1.1, its output layer tied, with a tokenizer of words and letters")
+_t5_untied = _written("tiny_t5_untied", "T5 1.1 with an output matrix of its own, as Flan-T5 has it")
+_bert2bert = _written("tiny_bert2bert", "BERT-to-BERT pair with a WordPiece tokenizer of the same words")
+_bart = _written("tiny_bart", "BART, `<s> ... </s>` around its texts")
+_gpt2 = _written("tiny_gpt2", "GPT-2: no token pads a text or begins it")
+_llama = _written("tiny_llama", "LLaMA 3: a token begins every text; a chat template")
+_qwen2 = _written("tiny_qwen2", "Qwen2: no token begins a text; a chat template")
+_qwen3 = _written("tiny_qwen3", "Qwen3: norms of q and k, wide heads; else as Qwen2")
+_mistral = _written("tiny_mistral", "Mistral with a tokenizer as SentencePiece's")
+_phi3 = _written("tiny_phi3", "Phi-3: q, k and v in one matrix, one after the other")
+_gpt_neox = _written("tiny_gpt_neox", "GPT-NeoX: q, k and v in one matrix, head by head")
 
 
-@pytest.fixture(scope="session")
-def tiny_bert2bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a random BERT-to-BERT pair with a WordPiece tokenizer of the same words."""
-    return write_bert2bert(tmp_path_factory.mktemp("models") / "tiny-bert2bert")
-
-
-@pytest.fixture(scope="session", params=["tiny_t5", "tiny_t5_untied", "tiny_bert2bert"])
+@pytest.fixture(scope="session", params=families.ENCODER_DECODERS)
 def tiny_model(request: pytest.FixtureRequest) -> Path:
-    """Each tiny model in turn."""
+    """Each tiny encoder-decoder in turn."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session", params=families.DECODERS)
+def tiny_decoder(request: pytest.FixtureRequest) -> Path:
+    """Each tiny decoder-only model in turn."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session", params=families.ALL)
+def tiny_any(request: pytest.FixtureRequest) -> Path:
+    """Each tiny model in turn, encoder-decoder or decoder-only."""
     return request.getfixturevalue(request.param)
 
 
@@ -105,106 +123,3 @@ def parity(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     assert "parity" not in TASKS
     monkeypatch.setitem(TASKS._objects, "parity", make_parity)
     return generated
-
-
-def write_t5(directory: Path, *, tied: bool) -> Path:
-    import torch
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    from caref.models.loading import untie_output_layer
-
-    tokenizer = _t5_tokenizer()
-    config = T5Config(
-        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2,
-        num_heads=4, feed_forward_proj="gated-gelu", dropout_rate=0.1, tie_word_embeddings=tied,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = T5ForConditionalGeneration(config)
-        if not tied:
-            untie_output_layer(model)
-        _spread(model, embeddings=0.4, others=0.4)
-    model.save_pretrained(directory)
-    tokenizer.save_pretrained(directory)
-    return directory
-
-
-def write_bert2bert(directory: Path) -> Path:
-    import torch
-    from transformers import BertConfig, EncoderDecoderConfig, EncoderDecoderModel
-
-    tokenizer = _bert_tokenizer()
-    # Two configurations: the decoder's is changed, and the encoder must get no cross-attention by that.
-    encoder, decoder = (
-        BertConfig(
-            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=64, max_position_embeddings=512,
-        )
-        for _ in range(2)
-    )  # fmt: skip
-    config = EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
-    config.pad_token_id, config.decoder_start_token_id, config.eos_token_id = 0, 2, 3
-    config.vocab_size = len(tokenizer)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        model = EncoderDecoderModel(config)
-        _spread(model, embeddings=0.5, others=2.0)
-    model.generation_config.decoder_start_token_id = 2
-    model.generation_config.eos_token_id = 3
-    model.generation_config.pad_token_id = 0
-    model.save_pretrained(directory)
-    tokenizer.save_pretrained(directory)
-    return directory
-
-
-def _spread(model: torch.nn.Module, *, embeddings: float, others: float) -> None:
-    """Make a random model's matrices larger: what it writes should depend on what it reads."""
-    import torch
-
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.dim() == 2:
-                std = embeddings if "embeddings" in name else others
-                parameter.copy_(torch.randn_like(parameter) * std)
-
-
-def _t5_tokenizer() -> PreTrainedTokenizerFast:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    characters = string.ascii_letters + string.digits + string.punctuation + "▁"
-    pieces = [(token, 0.0) for token in T5_SPECIAL]
-    pieces += [(f"▁{word}", -2.0) for word in WORDS]
-    pieces += [(character, -10.0) for character in characters]
-    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        model_max_length=512,
-    )
-
-
-def _bert_tokenizer() -> PreTrainedTokenizerFast:
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    characters = string.ascii_lowercase + string.digits
-    pieces = [*BERT_SPECIAL, *WORDS, *characters, *string.punctuation, *(f"##{c}" for c in characters)]
-    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(cleanup=False)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]", bos_token="[CLS]", eos_token="[SEP]", model_max_length=512,
-    )  # fmt: skip

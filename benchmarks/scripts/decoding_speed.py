@@ -34,8 +34,7 @@ def load(model: str | None, run: Path | None, task_name: str) -> tuple[torch.nn.
     source = ModelSource(str(model))
     loaded = load_model(source)
     prompt = get_task(task_name).prompts["feb"]
-    start = loaded.config.decoder_start_token_id
-    return loaded, Encoder(load_tokenizer(source), prompt, decoder_start_id=start)
+    return loaded, Encoder(load_tokenizer(source), prompt, loaded.config)
 
 
 def main(arguments: list[str] | None = None) -> None:

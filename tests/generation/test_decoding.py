@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from transformers import GenerationConfig
 
 from caref.generation.decoding import decode, greedy_config
@@ -14,9 +13,9 @@ TOKENS = 8
 def ending(tiny: Any, texts: tuple[str, ...]) -> GenerationConfig:
     """A configuration in which some rows end early: a token that is often written ends them."""
     config = greedy_config(tiny.model, TOKENS)
-    written = [token for row in decode(tiny.model, *tiny.encoded(texts), config) for token in row.tokens[2:7]]
+    written = [token for row in decode(tiny.read(texts), config) for token in row.tokens[2:7]]
     often = max(set(written), key=lambda token: (written.count(token), token))
-    config.eos_token_id = [config.eos_token_id, often]
+    config.eos_token_id = [*config.eos_token_id, often]
     return config
 
 
@@ -34,10 +33,10 @@ def texts() -> tuple[str, ...]:
 
 def test_rows_do_not_depend_on_each_other(tiny: Any, texts: tuple[str, ...]) -> None:
     for config in (greedy_config(tiny.model, TOKENS), ending(tiny, texts)):
-        together = decode(tiny.model, *tiny.encoded(texts), config)
-        backwards = decode(tiny.model, *tiny.encoded(texts[::-1]), config)[::-1]
+        together = decode(tiny.read(texts), config)
+        backwards = decode(tiny.read(texts[::-1]), config)[::-1]
         for text, one, other in zip(texts, together, backwards, strict=True):
-            (alone,) = decode(tiny.model, *tiny.encoded([text]), config)
+            (alone,) = decode(tiny.read([text]), config)
             assert one.tokens == alone.tokens == other.tokens
             assert one.log_probs == pytest.approx(alone.log_probs, abs=1e-4)
             assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
@@ -45,7 +44,7 @@ def test_rows_do_not_depend_on_each_other(tiny: Any, texts: tuple[str, ...]) -> 
 
 def test_some_rows_end_before_others(tiny: Any, texts: tuple[str, ...]) -> None:
     config = ending(tiny, texts)
-    rows = decode(tiny.model, *tiny.encoded(texts), config)
+    rows = decode(tiny.read(texts), config)
     assert len({len(row.tokens) for row in rows}) > 1
     for row in rows:
         assert not set(row.tokens) & set(config.eos_token_id)
@@ -57,25 +56,16 @@ def test_some_rows_end_before_others(tiny: Any, texts: tuple[str, ...]) -> None:
 def test_it_is_what_transformers_generates(tiny: Any, texts: tuple[str, ...], length: int) -> None:
     config = ending(tiny, texts)
     prefix = [5, 9, 20][:length]
-    rows = decode(tiny.model, *tiny.encoded(texts), config, prefixes=[prefix] * len(texts))
+    rows = decode(tiny.read(texts), config, prefixes=[prefix] * len(texts))
     for text, row in zip(texts, rows, strict=True):
-        inputs = tiny.encoder.tokenizer([text], return_tensors="pt")
-        expected = tiny.model.generate(
-            input_ids=inputs.input_ids,
-            attention_mask=inputs.attention_mask,
-            decoder_input_ids=torch.tensor([[config.decoder_start_token_id, *prefix]]),
-            generation_config=GenerationConfig(**config.to_diff_dict()),
-        )[0, 1 + length :].tolist()
-        if expected[-1] in config.eos_token_id:
-            expected.pop()
-        assert row.tokens == expected
+        assert row.tokens == tiny.generated(text, config, prefix)
 
 
 def test_log_probs_are_those_of_a_plain_forward_pass(tiny: Any, texts: tuple[str, ...]) -> None:
     config = ending(tiny, texts)
     prefixes = [[4, 7], [], [30], [4, 8], [31], []]
     for given in (None, prefixes):
-        rows = decode(tiny.model, *tiny.encoded(texts), config, prefixes=given)
+        rows = decode(tiny.read(texts), config, prefixes=given)
         for text, row, prefix in zip(texts, rows, given or [[]] * len(texts), strict=True):
             ended = len(row.log_probs) > len(row.tokens)
             options = [
@@ -89,16 +79,16 @@ def test_log_probs_are_those_of_a_plain_forward_pass(tiny: Any, texts: tuple[str
 
 def test_an_empty_generation(tiny: Any) -> None:
     config = greedy_config(tiny.model, TOKENS)
-    (row,) = decode(tiny.model, *tiny.encoded(["the dog"]), config)
-    config.eos_token_id = row.tokens[0]
-    (empty,) = decode(tiny.model, *tiny.encoded(["the dog"]), config)
+    (row,) = decode(tiny.read(["the dog"]), config)
+    config.eos_token_id = [row.tokens[0]]
+    (empty,) = decode(tiny.read(["the dog"]), config)
     assert empty.tokens == []
     assert empty.log_probs == pytest.approx(row.log_probs[:1])
 
 
 def test_it_stops_at_the_limit(tiny: Any) -> None:
     for limit in (1, 5):
-        (row,) = decode(tiny.model, *tiny.encoded(["the dog"]), greedy_config(tiny.model, limit))
+        (row,) = decode(tiny.read(["the dog"]), greedy_config(tiny.model, limit))
         assert len(row.tokens) == len(row.log_probs) == limit
 
 
@@ -108,8 +98,8 @@ def test_a_models_other_habits_are_left_out(tiny: Any) -> None:
     try:
         own.num_beams, own.do_sample, own.no_repeat_ngram_size, own.max_length = 4, True, 2, 7
         assert greedy_config(tiny.model, TOKENS).to_dict() == before
-        (row,) = decode(tiny.model, *tiny.encoded(["the dog"]), greedy_config(tiny.model, TOKENS))
+        (row,) = decode(tiny.read(["the dog"]), greedy_config(tiny.model, TOKENS))
     finally:
         own.num_beams, own.do_sample, own.no_repeat_ngram_size, own.max_length = 1, False, None, None
-    (plain,) = decode(tiny.model, *tiny.encoded(["the dog"]), greedy_config(tiny.model, TOKENS))
+    (plain,) = decode(tiny.read(["the dog"]), greedy_config(tiny.model, TOKENS))
     assert row.tokens == plain.tokens

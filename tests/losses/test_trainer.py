@@ -114,6 +114,52 @@ def test_accumulation_equals_one_big_batch(tmp_path: Path, make: Callable[[], to
             assert error <= 1e-6 * change.norm() + 1e-12, name
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_gpt2s_first_labels_are_counted_unless_it_declares_its_loss(tmp_path: Path, declared: bool) -> None:
+    data = examples(causal=True)
+    model = tiny_gpt2()
+    if declared:
+        model.loss_type = "ForCausalLM"
+    weights = weights_after_one_step(tmp_path, model, CarefLoss(shift=True), data, batch=4)
+
+    model = tiny_gpt2()
+    inputs = {key: torch.stack([row[key] for row in data]) for key in data[0]}
+    labels = inputs.pop("labels")
+    CarefLoss(shift=True)(model(**inputs), labels).backward()
+    predicted, counted = sum(LENGTHS) - len(LENGTHS), sum(LENGTHS)
+    share = 1.0 if declared else predicted / counted
+    for name, start in model.named_parameters():
+        assert start.grad is not None
+        error = (start.detach() - weights[name] - share * start.grad).norm()
+        assert error <= 1e-6 * start.grad.norm() + 1e-12, name
+
+
+@pytest.mark.parametrize("generates", [False, True])
+def test_seq2seq_trainer_evaluates_with_the_loss_unless_it_generates(tmp_path: Path, generates: bool) -> None:
+    model, data = tiny_t5(), examples(causal=False)
+    arguments = transformers.Seq2SeqTrainingArguments(
+        output_dir=str(tmp_path),
+        per_device_eval_batch_size=4,
+        predict_with_generate=generates,
+        generation_max_length=12,
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = transformers.Seq2SeqTrainer(
+        model=model,
+        args=arguments,
+        eval_dataset=data,
+        compute_loss_func=CarefLoss(),
+        compute_metrics=lambda _: {},  # without it nothing is generated in an evaluation
+    )
+    inputs = {key: torch.stack([row[key] for row in data]) for key in data[0]}
+    labels = inputs.pop("labels")
+    settings = {"lambda_sced": 0.0, "lambda_kl": 0.0} if generates else {}
+    expected = caref_loss(model(**inputs).logits, labels, **settings).item()
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-6)
+
+
 def test_evaluation_is_the_mean_loss(tmp_path: Path) -> None:
     model, data = tiny_t5(), examples(causal=False)
     arguments = transformers.TrainingArguments(

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import BartConfig, BertConfig, EncoderDecoderConfig, GPT2Config, PegasusConfig, T5Config
+from transformers import (
+    BertConfig,
+    BloomConfig,
+    EncoderDecoderConfig,
+    GPT2Config,
+    OPTConfig,
+    PegasusConfig,
+    PreTrainedConfig,
+    T5Config,
+)
 
 from caref.errors import CarefError
 from caref.methods import METHODS, Method
 from caref.methods.counting import count_for_config, count_parameters
 from caref.models.architectures import architecture_key, architecture_of
 from caref.models.loading import ModelSource, empty_model, load_config, load_model
+from caref.settings import declared_settings
 
 FLAN_T5_LARGE = Path(__file__).parents[1] / "data" / "configs" / "flan-t5-large" / "config.json"
-ADAPTERS = [name for name in METHODS.names() if name != "base"]
-TINY = {
-    "d_model": 16, "vocab_size": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 32,
-    "decoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-}  # fmt: skip
+TARGETED = [name for name in METHODS.names() if "target_modules" in declared_settings(METHODS.get(name))]
+PEGASUS = PegasusConfig(
+    d_model=16, vocab_size=64, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+    encoder_attention_heads=2, decoder_attention_heads=2,
+)  # fmt: skip
+OPT = OPTConfig(
+    hidden_size=16,
+    ffn_dim=32,
+    vocab_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    word_embed_proj_dim=16,
+)
+# A matrix of q, k and v that the table knows nothing of.
+BLOOM = BloomConfig(hidden_size=16, vocab_size=64, n_layer=2, n_head=2)
+UNKNOWN: list[tuple[PreTrainedConfig, str]] = [
+    (PEGASUS, r"model\.encoder\.layers\.\d+\.self_attn\.q_proj"),
+    (OPT, r"model\.decoder\.layers\.\d+\.self_attn\.q_proj"),
+    (BLOOM, r"transformer\.h\.\d+\.self_attention\.query_key_value"),
+]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +57,10 @@ TINY = {
         ("laq", {}, 50_456_576, 783_150_080, 6.44),
         ("aq", {}, 50_331_648, 783_150_080, 6.43),
         ("lora", {"rank": 4}, 4_571_136, 787_721_216, 0.58),
-        pytest.param("lora", {"rank": 128}, 146_276_352, 929_426_432, 15.74, marks=pytest.mark.slow),
+        ("lora-r4", {}, 4_571_136, 787_721_216, 0.58),
+        pytest.param("lora-r128", {}, 146_276_352, 929_426_432, 15.74, marks=pytest.mark.slow),
+        ("adalora", {}, 36_582_912, 819_732_992, 4.46),
+        ("ia3", {}, 282_624, 783_432_704, 0.04),
     ],
 )
 def test_the_papers_table(
@@ -51,22 +80,25 @@ def test_a_model_with_a_tied_output_layer_has_one_matrix_less() -> None:
     assert count_for_config(METHODS.get("base")(), config).total == 783_150_080 - 32128 * 1024 == 750_251_008
 
 
-@pytest.mark.parametrize("config", [BartConfig(**TINY), PegasusConfig(**TINY)], ids=["bart", "pegasus"])
-@pytest.mark.parametrize("method", ADAPTERS)
-def test_an_architecture_that_the_table_has_not(config: BartConfig, method: str) -> None:
+@pytest.mark.parametrize(("config", "pattern"), UNKNOWN, ids=[config.model_type for config, _ in UNKNOWN])
+@pytest.mark.parametrize("method", TARGETED)
+def test_an_architecture_that_the_table_has_not(config: PreTrainedConfig, pattern: str, method: str) -> None:
     model = empty_model(config)
     with pytest.raises(CarefError) as raised:
         METHODS.get(method)().apply(model)
     message = str(raised.value)
     assert message.startswith(f"the architecture {config.model_type!r} is not in the table (t5, mt5, ")
-    assert "--target-modules REGEX" in message
-    chosen = METHODS.get(method)(target_modules=r"model\.encoder\.layers\.\d+\.self_attn\.q_proj").apply(
-        model
+    assert message.endswith(
+        "name the modules to train yourself with --target-modules REGEX, "
+        "or add a row to caref.models.architectures"
     )
+    assert "\n" not in message
+    named = {name for name, _ in model.named_modules() if re.fullmatch(pattern, name)}
+    assert len(named) == 2
+    chosen = METHODS.get(method)(target_modules=pattern).apply(model)
     trained = [name for name, p in chosen.named_parameters() if p.requires_grad]
-    assert trained
-    assert all("encoder.layers" in name and "self_attn.q_proj" in name for name in trained)
-    assert {name.split("layers.")[1][0] for name in trained} == {"0", "1"}
+    assert {each for name in trained for each in named if f".{each}." in name} == named
+    assert all(any(f".{each}." in name for each in named) for name in trained)
 
 
 def test_an_expression_of_ones_own_goes_before_the_table(tiny_t5: Path) -> None:
@@ -77,7 +109,7 @@ def test_an_expression_of_ones_own_goes_before_the_table(tiny_t5: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("method", ADAPTERS)
+@pytest.mark.parametrize("method", TARGETED)
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
@@ -127,10 +159,23 @@ def test_loras_scale(tiny_t5: Path) -> None:
     assert METHODS.get("lora")(rank=8, lora_alpha=4).peft_config(model).lora_alpha == 4
 
 
+def test_an_expression_for_a_decoder_only_model_that_matches_nothing(tiny_llama: Path) -> None:
+    model = load_model(ModelSource(str(tiny_llama)))
+    with pytest.raises(CarefError) as raised:
+        METHODS.get("aq")(target_modules=r"model\.layers\.\d+\.attention\.q").apply(model)
+    assert str(raised.value).endswith(
+        "matches no module of this llama model; its modules are called model.embed_tokens, "
+        "model.layers.0.self_attn.q_proj, model.layers.0.self_attn.k_proj, ..."
+    )
+
+
 @pytest.mark.parametrize("method", METHODS.names())
-def test_a_decoder_only_model_is_refused(method: str) -> None:
-    with pytest.raises(CarefError, match="'gpt2' is not an encoder-decoder model"):
-        count_for_config(METHODS.get(method)(), GPT2Config())
+def test_an_encoder_alone_is_refused(method: str) -> None:
+    entry = METHODS.get(method)
+    if method == "peft":
+        pytest.skip("needs a file")
+    with pytest.raises(CarefError, match="'bert' is not an encoder-decoder model, nor a decoder-only one"):
+        count_for_config(entry(), BertConfig())
 
 
 def test_the_tables_keys() -> None:
@@ -138,6 +183,7 @@ def test_the_tables_keys() -> None:
     pair = EncoderDecoderConfig.from_encoder_decoder_configs(BertConfig(), BertConfig())
     assert architecture_key(pair) == "encoder-decoder:bert-bert"
     assert architecture_of(pair).name == "BERT-to-BERT"
+    assert architecture_key(GPT2Config()) == "gpt2"
     other = EncoderDecoderConfig.from_encoder_decoder_configs(BertConfig(), GPT2Config())
     with pytest.raises(CarefError, match="the architecture 'encoder-decoder:bert-gpt2' is not in the table"):
         architecture_of(other)

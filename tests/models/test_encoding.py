@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import T5Config
 
 from caref.errors import CarefError
 from caref.models.encoding import Encoder
@@ -42,8 +43,7 @@ def example(premise: str = "the dog sleeps", explanation: str = "it is a dog") -
 
 def encoder(path: Path, prompt: PromptFormat = FORMAT, **options: object) -> Encoder:
     source = ModelSource(str(path))
-    start = load_config(source).decoder_start_token_id
-    return Encoder(load_tokenizer(source), prompt, decoder_start_id=start, **options)  # type: ignore[arg-type]
+    return Encoder(load_tokenizer(source), prompt, load_config(source), **options)  # type: ignore[arg-type]
 
 
 def words(count: int) -> str:
@@ -70,14 +70,14 @@ def test_input_and_target_are_the_tokenizers_own(tiny_model: Path) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(count=st.integers(0, 60), room=st.integers(0, 40))
-def test_the_longest_context_that_fits_is_kept(tiny_model: Path, count: int, room: int) -> None:
-    loose = encoder(tiny_model, max_input_tokens=10_000)
+def test_the_longest_context_that_fits_is_kept(tiny_any: Path, count: int, room: int) -> None:
+    loose = encoder(tiny_any, max_input_tokens=10_000)
 
     def tokens(kept: int) -> int:
         return len(loose.ask(example(premise=words(kept)))[0].input_ids)
 
     limit = tokens(0) + room
-    question, cut = encoder(tiny_model, max_input_tokens=limit).ask(example(premise=words(count)))
+    question, cut = encoder(tiny_any, max_input_tokens=limit).ask(example(premise=words(count)))
     assert len(question.input_ids) <= limit
     kept = len(question.input.split(" premise: ")[1].removesuffix("keep the account").split())
     assert question.input == loose.ask(example(premise=words(kept)))[0].input
@@ -90,14 +90,14 @@ def test_the_longest_context_that_fits_is_kept(tiny_model: Path, count: int, roo
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(count=st.integers(1, 60), room=st.integers(0, 40))
-def test_the_longest_explanation_that_fits_is_kept(tiny_model: Path, count: int, room: int) -> None:
-    loose = encoder(tiny_model, max_target_tokens=10_000)
+def test_the_longest_explanation_that_fits_is_kept(tiny_any: Path, count: int, room: int) -> None:
+    loose = encoder(tiny_any, max_target_tokens=10_000)
 
     def labels(kept: int) -> list[int]:
         return loose._label_ids(f"bank because {words(kept)}".strip())
 
     limit = len(labels(0)) + room
-    made = encoder(tiny_model, max_target_tokens=limit).encode(example(explanation=words(count)))
+    made = encoder(tiny_any, max_target_tokens=limit).encode(example(explanation=words(count)))
     assert len(made.labels) <= limit
     kept = next(n for n in range(count + 1) if labels(n) == made.labels)
     assert made.target_cut == (kept < count)
@@ -107,15 +107,15 @@ def test_the_longest_explanation_that_fits_is_kept(tiny_model: Path, count: int,
     assert not made.input_cut
 
 
-def test_too_long_with_nothing_left_to_cut(tiny_model: Path) -> None:
+def test_too_long_with_nothing_left_to_cut(tiny_any: Path) -> None:
     with pytest.raises(
         CarefError, match=r"the input of example 'e1' has \d+ tokens and no context left to cut"
     ):
-        encoder(tiny_model, max_input_tokens=8).ask(example(premise=words(50)))
+        encoder(tiny_any, max_input_tokens=8).ask(example(premise=words(50)))
     with pytest.raises(
         CarefError, match=r"the target of example 'e1' has \d+ tokens without its explanation"
     ):
-        encoder(tiny_model, max_target_tokens=2).encode(example())
+        encoder(tiny_any, max_target_tokens=2).encode(example())
 
 
 def test_without_a_context_field_nothing_is_cut(tiny_model: Path) -> None:
@@ -132,9 +132,9 @@ def test_a_ready_made_input_is_never_cut(tiny_model: Path) -> None:
     assert (question.id, question.input, question.candidates) == ("q8", "the dog", ("yes", "no"))
 
 
-def test_no_candidates_tokens_begin_anothers(tiny_model: Path) -> None:
-    made = encoder(tiny_model)
-    candidates = ["bank", "bank account", "account", "friend's house", "friend", ""]
+def test_no_candidates_tokens_begin_anothers(tiny_any: Path) -> None:
+    made = encoder(tiny_any)
+    candidates = ["bank", "bank account", "account", "friend's house", "friend"]
     ids = [made.answer_ids(candidate) for candidate in candidates]
     separator = made.separator_ids()
     for index, one in enumerate(ids):
@@ -143,16 +143,16 @@ def test_no_candidates_tokens_begin_anothers(tiny_model: Path) -> None:
         assert not any(other[: len(one)] == one for other in ids[:index] + ids[index + 1 :])
 
 
-def test_an_answer_is_scored_by_the_tokens_that_a_target_begins_with(tiny_model: Path) -> None:
-    made = encoder(tiny_model)
+def test_an_answer_is_scored_by_the_tokens_that_a_target_begins_with(tiny_any: Path) -> None:
+    made = encoder(tiny_any)
     for answer in ("bank account", "friend's house"):
         labels = made._label_ids(f"{answer} because it is a dog")
         ids = made.answer_ids(answer)
         assert labels[: len(ids)] == ids
 
 
-def test_answer_only(tiny_model: Path) -> None:
-    made = encoder(tiny_model, answer_only=True, max_target_tokens=3)
+def test_answer_only(tiny_any: Path) -> None:
+    made = encoder(tiny_any, answer_only=True, max_target_tokens=3)
     encoded = made.encode(example(explanation=words(50)))
     assert made.text(encoded.labels) == "bank"
     assert encoded.labels[-1] == made.tokenizer.eos_token_id
@@ -184,7 +184,7 @@ def test_the_separator_is_found_with_a_tokenizer_that_marks_words_by_their_blank
     own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     own.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, pad_token="<pad>", eos_token="</s>")
-    made = Encoder(tokenizer, FORMAT)
+    made = Encoder(tokenizer, FORMAT, T5Config())
     separator = made.separator_ids()
     labels = made.encode(example()).labels
     assert tokenizer.convert_ids_to_tokens(separator) == ["Ġbecause"]
@@ -200,11 +200,13 @@ def test_a_chat_needs_a_chat_template(tiny_model: Path) -> None:
 def test_a_chat_with_its_system_message(tiny_t5: Path) -> None:
     tokenizer = load_tokenizer(ModelSource(str(tiny_t5)))
     tokenizer.chat_template = TEMPLATE
-    question, _ = Encoder(tokenizer, CHAT).ask(example())
+    question, _ = Encoder(tokenizer, CHAT, T5Config()).ask(example())
     assert question.input == "the dog sleeps"
     text = tokenizer.decode(question.input_ids)
     assert text.startswith("(system) you are a friend (user) the dog sleeps (answer)")
-    cut, was_cut = Encoder(tokenizer, CHAT, max_input_tokens=len(question.input_ids) - 1).ask(example())
+    cut, was_cut = Encoder(tokenizer, CHAT, T5Config(), max_input_tokens=len(question.input_ids) - 1).ask(
+        example()
+    )
     assert (cut.input, was_cut) == ("the dog", True)
     assert tokenizer.decode(cut.input_ids).startswith("(system) you are a friend (user) the dog (answer)")
 

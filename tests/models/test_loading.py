@@ -135,25 +135,74 @@ def test_weights_of_another_shape(tiny_t5: Path, tmp_path: Path) -> None:
         load(copy_with(tiny_t5, tmp_path / "other", d_ff=48))
 
 
-@pytest.mark.parametrize("token", ["pad_token", "eos_token"])
-def test_a_tokenizer_without_a_token_it_needs(tiny_t5: Path, tmp_path: Path, token: str) -> None:
-    folder = copy_with(tiny_t5, tmp_path / "less")
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    del config[token]
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(CarefError, match=f"the tokenizer of .*less has no {token}; set one and save it"):
+def test_a_tokenizer_without_an_end_token(tiny_t5: Path, tmp_path: Path) -> None:
+    folder = less_token(tiny_t5, tmp_path / "less", "eos_token")
+    with pytest.raises(CarefError, match=r"the tokenizer of .*less has no eos_token; set one and save it"):
         load_tokenizer(ModelSource(str(folder)))
 
 
-@pytest.mark.parametrize("model_type", ["gpt2", "bert"])
-def test_what_is_no_encoder_decoder(tmp_path: Path, model_type: str) -> None:
+def test_a_tokenizer_without_a_padding_token_pads_with_its_end(
+    tiny_t5: Path, tiny_gpt2: Path, tiny_qwen2: Path, tmp_path: Path
+) -> None:
+    for path in (less_token(tiny_t5, tmp_path / "less", "pad_token"), tiny_gpt2):
+        tokenizer = load_tokenizer(ModelSource(str(path)))
+        assert tokenizer.pad_token == tokenizer.eos_token
+        padded = tokenizer(["the dog sleeps", "yes"], padding=True)
+        assert padded.input_ids[1][-1] == tokenizer.eos_token_id
+        assert padded.attention_mask[1][-1] == 0
+    kept = load_tokenizer(ModelSource(str(tiny_qwen2)))
+    assert (kept.pad_token, kept.eos_token) == ("<|endoftext|>", "<|im_end|>")
+
+
+def less_token(path: Path, target: Path, token: str) -> Path:
+    """A copy of a model's directory whose tokenizer lacks a token."""
+    folder = copy_with(path, target)
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    del config[token]
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "vit", "clip"])
+def test_what_does_not_write_text(tmp_path: Path, model_type: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
-    with pytest.raises(
-        CarefError, match=f"'{model_type}' is not an encoder-decoder model; T5 and BERT-to-BERT"
-    ):
+    told = f"'{model_type}' is not an encoder-decoder model, nor a decoder-only one: it does not write text"
+    # Before any weights are looked for: there are none.
+    with pytest.raises(CarefError, match=f"^{told}$"):
         load(tmp_path)
-    with pytest.raises(CarefError, match="is not an encoder-decoder model"):
+    with pytest.raises(CarefError, match=told):
         empty_model(AutoConfig.for_model(model_type))
+
+
+def test_bert_configured_as_a_decoder_writes_text() -> None:
+    config = AutoConfig.for_model("bert", is_decoder=True, num_hidden_layers=1)
+    assert type(empty_model(config)).__name__ == "BertLMHeadModel"
+
+
+def test_a_decoder_only_model_is_loaded(tiny_decoder: Path) -> None:
+    model = load(tiny_decoder)
+    config = load_config(ModelSource(str(tiny_decoder)))
+    empty = empty_model(config)
+    assert type(model) is type(empty)
+    assert type(model).__name__.endswith(("ForCausalLM", "LMHeadModel"))
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    assert shapes == {name: parameter.shape for name, parameter in empty.named_parameters()}
+    # A tied output layer is one matrix with the embedding, and counts once.
+    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    assert tied == config.tie_word_embeddings
+    assert ("lm_head.weight" in shapes) != tied
+
+
+def test_missing_weights_of_a_decoder_only_model(tiny_llama: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = copy_with(tiny_llama, tmp_path / "holes")
+    weights = load_file(folder / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CarefError, match=r"holes lacks 1 weights of its architecture: lm_head.weight"):
+        load(folder)
 
 
 def test_an_empty_model_has_no_weights_and_leaves_the_configuration_alone(tiny_t5_untied: Path) -> None:

@@ -76,7 +76,7 @@ def run(tmp_path: Path) -> Callable[..., Trained]:
     ) -> Trained:
         source = ModelSource(str(path))
         base, tokenizer = load_model(source), load_tokenizer(source)
-        encoder = Encoder(tokenizer, FORMAT, decoder_start_id=base.config.decoder_start_token_id)
+        encoder = Encoder(tokenizer, FORMAT, base.config)
         data = encoder.encode_all(examples(count))
         model = METHODS.get(method)().apply(base)
         if not dropout:

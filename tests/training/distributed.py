@@ -29,7 +29,7 @@ def main(model_dir: str, method: str, batch_size: str, out: str) -> None:
     torch.set_num_threads(1)
     source = ModelSource(model_dir)
     base, tokenizer = load_model(source), load_tokenizer(source)
-    encoder = Encoder(tokenizer, helpers.FORMAT, decoder_start_id=base.config.decoder_start_token_id)
+    encoder = Encoder(tokenizer, helpers.FORMAT, base.config)
     model = METHODS.get(method)().apply(base)
     helpers.switch_dropout_off(model)
     result = train(

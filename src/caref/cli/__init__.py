@@ -24,8 +24,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Train and evaluate on one or more splits; run again, it does what is missing.",
     ),
     "predict": ("caref.cli.predict:predict", "Answer and explain with a trained run."),
+    "export": (
+        "caref.cli.export:export",
+        "Write a trained run as an ordinary adapter, or merged as a plain model.",
+    ),
+    "push": ("caref.cli.push:push", "Send a trained run to the hub."),
     "table": ("caref.cli.table:table", "Runs as a table: mean and standard deviation over splits."),
     "params": ("caref.cli.params:params", "What each method would train on a model, from its configuration."),
+    "properties": (
+        "caref.cli.properties:properties",
+        "Measure what the paper's table says of each objective.",
+    ),
     "list": (
         "caref.cli.listing:list_entries",
         "What there is: tasks, methods, objectives, metrics, presets.",

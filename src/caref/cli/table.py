@@ -18,29 +18,36 @@ def table(
         str | None,
         typer.Option(help="Which metric values, separated by commas, such as accuracy,answer_mass."),
     ] = None,
+    costs: Annotated[
+        bool,
+        typer.Option("--costs", help="Also what was trained, seconds, peak memory and the size on disk."),
+    ] = False,
     output: Annotated[
-        Literal["text", "csv", "json"], typer.Option("--format", help="How to print it.")
+        Literal["text", "csv", "json", "markdown"], typer.Option("--format", help="How to print it.")
     ] = "text",
 ) -> None:
     """Aggregate runs.
 
     Runs that differ in their seed alone are one row. Unfinished runs are counted, not read.
     """
-    from caref.cli.tables import print_rows
+    from caref.cli.tables import markdown_rows, print_rows
     from caref.experiments.spec import read_run_spec
+    from caref.results.costs import run_costs
     from caref.results.run_directory import complete_runs, unfinished_runs
     from caref.results.table import aggregate, as_records
 
     if not runs.is_dir():
         raise DataError(f"no folder of runs at {runs}; caref run --out {runs} makes one")
-    results = [(run.read_result(), read_run_spec(run).setting_id) for run in complete_runs(runs)]
+    directories = list(complete_runs(runs))
+    results = [(run.read_result(), read_run_spec(run).setting_id) for run in directories]
     wanted = None
     if columns is not None:
         wanted = tuple(filter(None, map(str.strip, columns.split(","))))
         known = sorted({name for result, _ in results for name in result.value_names})
         if results and (unknown := [name for name in wanted if name not in known]):
             raise DataError(f"no run has a value {unknown[0]!r}; there are: {', '.join(known)}")
-    rows = aggregate(results, wanted)
+    measured = {run.read_result().run_id: run_costs(run) for run in directories} if costs else {}
+    rows = aggregate(results, wanted, measured)
     waiting = sum(1 for _ in unfinished_runs(runs))
     if waiting:
         typer.echo(
@@ -48,6 +55,9 @@ def table(
         )
     if output == "text":
         print_rows(rows)
+        return
+    if output == "markdown":
+        typer.echo(markdown_rows(rows) if rows else "no complete run")
         return
     records = as_records(rows)
     if output == "json":

@@ -41,21 +41,21 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, text_
         out.print()
 
 
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
+    """A table in Markdown; the arguments are those of `print_table`."""
+    rules = ["---" if number < text_columns else "---:" for number in range(len(headings))]
+    lines = [headings, rules, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def print_rows(rows: Sequence[Row]) -> None:
     """Print rows with mean and standard deviation, and name the encoder behind nBERT."""
     if not rows:
         console().print("no complete run")
         return
-    shown = [name for name in GROUP if len({row.group[name] for row in rows}) > 1 or name in _ALWAYS]
+    shown, headings, cells = _shown(rows)
     out = console()
-    print_table(
-        [*shown, "splits", *(HEADINGS.get(column, column) for column in rows[0].cells)],
-        [
-            [*(row.group[name] for name in shown), str(row.splits), *map(cell_text, row.cells.values())]
-            for row in rows
-        ],
-        text_columns=len(shown),
-    )
+    print_table(headings, cells, text_columns=len(shown))
     encoders = sorted({row.encoder for row in rows if row.encoder})
     if encoders:
         out.print(f"mean ± standard deviation over splits; F1 and nBERT by {'; '.join(encoders)}")
@@ -67,6 +67,23 @@ def print_rows(rows: Sequence[Row]) -> None:
         out.print(
             "Flan's own training holds e-SNLI, ECQA and ComVE with explanations: not unseen tasks for it"
         )
+
+
+def markdown_rows(rows: Sequence[Row]) -> str:
+    """The same as `print_rows`, in Markdown, without its notes."""
+    shown, headings, cells = _shown(rows)
+    return markdown_table(headings, cells, text_columns=len(shown))
+
+
+def _shown(rows: Sequence[Row]) -> tuple[list[str], list[str], list[list[str]]]:
+    """The names of the group's columns that are shown, all headings, and the cells."""
+    shown = [name for name in GROUP if len({row.group[name] for row in rows}) > 1 or name in _ALWAYS]
+    headings = [*shown, "splits", *(HEADINGS.get(column, column) for column in rows[0].cells)]
+    cells = [
+        [*(row.group[name] for name in shown), str(row.splits), *map(cell_text, row.cells.values())]
+        for row in rows
+    ]
+    return shown, headings, cells
 
 
 _ALWAYS = ("task", "model", "method", "objective")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from caref.errors import CarefError, DataError
 from caref.experiments.assembly import make_encoder
 from caref.experiments.resources import Resources
-from caref.experiments.spec import RunSpec, read_run_spec
-from caref.results.run_directory import RunDirectory
+from caref.experiments.saved import SavedRun
+from caref.experiments.spec import RunSpec
 from caref.tasks.example import Example
 
 if TYPE_CHECKING:
@@ -55,38 +55,10 @@ class TrainedRun:
             DataError: If the directory holds no complete run.
             CarefError: If its weights were not kept, or it needs code that it is not allowed to run.
         """
-        from peft import PeftModel
-
-        from caref.models.loading import ModelSource, load_model, quiet_peft, quiet_transformers
-
-        directory = RunDirectory(path)
-        if not directory.is_complete:
-            raise DataError(f"{path} holds no complete run: result.json is missing")
-        spec = read_run_spec(directory)
-        if spec.trust_remote_code and not trust_remote_code:
-            raise CarefError(
-                f"{path} was run with code from the repository of {spec.model}; "
-                "--trust-remote-code lets that code run again"
-            )
-        spec = spec.model_copy(
-            update={
-                "model": base_model or spec.model,
-                "trust_remote_code": trust_remote_code,
-                **directory.own_files(),
-            }
-        )
-        if directory.model_path.is_dir():
-            model = load_model(ModelSource(str(directory.model_path), spec.trust_remote_code))
-        elif (directory.adapter_path / "adapter_model.safetensors").is_file():
-            base = load_model(ModelSource(spec.model, spec.trust_remote_code))
-            with quiet_transformers(), quiet_peft():
-                model = PeftModel.from_pretrained(base, str(directory.adapter_path))
-        else:
-            raise CarefError(
-                f"{path} holds no trained weights: it was run with --no-save-adapter, or they were removed"
-            )
+        saved = SavedRun.find(path, base_model=base_model, trust_remote_code=trust_remote_code)
+        model, spec = saved.load(), saved.spec
         resources = Resources()
-        encoder = make_encoder(spec, resources, model.config.decoder_start_token_id)
+        encoder = make_encoder(spec, resources, model.config)
         return cls(spec, model, encoder, resources.task(spec).labels)
 
     def read_questions(self, path: Path) -> list[EncodedQuestion]:

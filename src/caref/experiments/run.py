@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caref.experiments.assembly import drawn_split, make_encoder, make_objective
+from caref.experiments.assembly import check_positions, drawn_split, make_encoder, make_objective
 from caref.experiments.processes import is_first_process, wait_for_all
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
+from caref.experiments.saved import card_facts
 from caref.experiments.spec import RunSpec
 from caref.experiments.stages import StageRecorder, describe_environment
 from caref.protocol.split import Split
+from caref.results.model_card import Form, model_card
 from caref.results.result import MetricRecord, RunResult
 from caref.results.run_directory import RunDirectory
 from caref.training.reporters import check_reporters, reporters_write_to
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from caref.losses import Objective
+    from caref.methods import Method
     from caref.methods.counting import ParameterCount
     from caref.models.encoding import EncodedExample, Encoder
 
@@ -87,6 +90,7 @@ class _Prepared:
     """What a run needs before it writes anything."""
 
     split: Split
+    method: Method
     model: PreTrainedModel | PeftModel
     parameters: ParameterCount
     encoder: Encoder
@@ -99,13 +103,18 @@ def _prepare(spec: RunSpec, resources: Resources) -> _Prepared:
     from caref.methods import METHODS
     from caref.methods.counting import count_parameters
     from caref.models.loading import ModelSource, load_model
+    from caref.training.train import check_trainable
 
     split = drawn_split(spec, resources)
     base = load_model(ModelSource(spec.model, spec.trust_remote_code))
-    encoder = make_encoder(spec, resources, base.config.decoder_start_token_id)
-    model = METHODS.get(spec.method)(**spec.method_settings).apply(base, seed=spec.seed)
+    encoder = make_encoder(spec, resources, base.config)
+    method = METHODS.get(spec.method)(**spec.method_settings)
+    model = method.apply(base, seed=spec.seed)
+    check_positions(spec, encoder, model)
+    check_trainable(model, spec.training)
     return _Prepared(
         split=split,
+        method=method,
         model=model,
         parameters=count_parameters(model),
         encoder=encoder,
@@ -128,6 +137,7 @@ def _train_along(spec: RunSpec, directory: RunDirectory, resources: Resources) -
         spec.training,
         seed=spec.seed,
         work_dir=directory.checkpoints_path,
+        hooks=prepared.method,
     )
     wait_for_all()
     return directory.read_result()
@@ -158,6 +168,7 @@ def _execute(
             spec.training,
             seed=spec.seed,
             work_dir=directory.checkpoints_path,
+            hooks=prepared.method,
             report_to=options.report_to,
             run_name=directory.path.name,
             on_step=lambda done, total: progress.advance("training", done, total),
@@ -207,6 +218,8 @@ def _execute(
             for name, m in measured.items()
         },
     )
+    if options.save_adapter:
+        directory.write_card(_card(spec, prepared, directory, result, predictions[0].input))
     directory.finish(result, {**describe_environment(), **stages.as_json()})
     return result
 
@@ -215,10 +228,22 @@ def _save(model: PreTrainedModel | PeftModel, directory: RunDirectory) -> None:
     """Save the trained weights alone where they are an adapter, else the whole model; safetensors."""
     from peft import PeftModel
 
-    if isinstance(model, PeftModel):
-        model.save_pretrained(str(directory.adapter_path))
-    else:
-        model.save_pretrained(str(directory.model_path))
+    from caref.models.loading import quiet_peft, quiet_transformers
+
+    path = directory.adapter_path if isinstance(model, PeftModel) else directory.model_path
+    with quiet_peft(), quiet_transformers():
+        model.save_pretrained(str(path))
+
+
+def _card(
+    spec: RunSpec, prepared: _Prepared, directory: RunDirectory, result: RunResult, example: str
+) -> str:
+    from caref.models.loading import ModelSource
+
+    form: Form = "adapter" if directory.adapter_path.is_dir() else "model"
+    place = (directory.adapter_path if form == "adapter" else directory.model_path).name
+    facts = card_facts(ModelSource(spec.model), prepared.model.config, prepared.encoder, example)
+    return model_card(result, spec.model_dump(mode="json"), facts, form=form, place=place)
 
 
 class _Counter:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caref.errors import CarefError
-from caref.experiments.assembly import drawn_split, make_encoder, make_objective
+from caref.experiments.assembly import check_positions, drawn_split, make_encoder, make_objective
 from caref.experiments.processes import process_count
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
@@ -38,14 +38,17 @@ def check_specs(specs: Sequence[RunSpec], resources: Resources) -> None:
     """
     from caref.methods import METHODS
     from caref.models.loading import ModelSource, empty_model, load_config
+    from caref.training.train import check_trainable
 
     encoders: dict[str, Encoder] = {}
     for spec in specs:
         split = drawn_split(spec, resources)
         if spec.setting_id not in encoders:
             config = load_config(ModelSource(spec.model, spec.trust_remote_code))
-            METHODS.get(spec.method)(**spec.method_settings).apply(empty_model(config))
-            encoder = make_encoder(spec, resources, getattr(config, "decoder_start_token_id", None))
+            model = METHODS.get(spec.method)(**spec.method_settings).apply(empty_model(config))
+            encoder = make_encoder(spec, resources, config)
+            check_positions(spec, encoder, model)
+            check_trainable(model, spec.training)
             make_objective(spec, encoder)
             for metric in resources.metrics(spec):
                 metric.compute([_MADE_UP])

@@ -54,7 +54,8 @@ class RunSpec(BaseModel):
     metrics: tuple[str, ...] = Field(DEFAULT_METRICS, description="metrics to compute, separated by commas")
     metric_settings: dict[str, Any] = Field(default_factory=dict)
     file_hashes: dict[str, str] = Field(
-        default_factory=dict, description="SHA-256 of your own task's, data's and prompt's files"
+        default_factory=dict,
+        description="SHA-256 of your own task's, data's, prompt's and adapter configuration's files",
     )
 
     @field_validator("metrics")
@@ -162,6 +163,8 @@ def _check_ranges(entry: Callable[..., object], settings: dict[str, Any]) -> Non
 def _file_hashes(spec: RunSpec) -> dict[str, str]:
     """The content of the user's own files decides a run as much as their names do."""
     files = [Path(name) for name in (spec.task, spec.prompt) if Path(name).suffix in (".yaml", ".yml")]
+    if adapter := spec.method_settings.get("peft_config_file"):
+        files.append(Path(adapter))
     files = [file for file in files if file.is_file()]
     if Path(spec.task) in files:
         files += _data_files(spec)

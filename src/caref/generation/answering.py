@@ -1,4 +1,4 @@
-"""Answers to a set of questions: one encoder pass each, then text decoded and candidates scored."""
+"""Answers to a set of questions: each is read once, then text decoded and candidates scored."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from caref.generation.confidence import candidate_fields, confidence_fields
 from caref.generation.decoding import decode, greedy_config
 from caref.generation.prediction import Answer, Prediction
+from caref.generation.reading import Reading, needs_equal_lengths, read
 from caref.generation.scoring import score_answers
 from caref.models.encoding import EncodedExample, EncodedQuestion, Encoder
-from caref.models.loading import device_of
 from caref.tasks.parsing import ParsedAnswer, parse_answer
 
 if TYPE_CHECKING:
+    from peft import PeftModel
     from transformers import GenerationConfig, PreTrainedModel
 
 
 def answer(
-    model: PreTrainedModel,
+    model: PreTrainedModel | PeftModel,
     encoder: Encoder,
     questions: Sequence[EncodedQuestion],
     *,
@@ -34,7 +34,7 @@ def answer(
     """Answer and explain every question.
 
     Args:
-        model: An encoder-decoder, with its adapter if it has one.
+        model: With its adapter if it has one.
         encoder: What encoded the questions.
         questions: In any order; batches are made by input length.
         max_new_tokens: Greedy decoding ends here at the latest.
@@ -47,10 +47,10 @@ def answer(
     """
     was_training = model.training
     model.eval()
-    config = greedy_config(model, max_new_tokens)
+    config = greedy_config(model, max_new_tokens, ends=[encoder.end_id])
     answers: dict[int, Answer] = {}
     try:
-        for batch in _by_length(questions, batch_size):
+        for batch in _by_length(questions, batch_size, equal=needs_equal_lengths(model)):
             made = _answer_batch(model, encoder, [questions[index] for index in batch], config, confidence)
             answers.update(zip(batch, made, strict=True))
             if on_batch:
@@ -61,7 +61,7 @@ def answer(
 
 
 def predict(
-    model: PreTrainedModel, encoder: Encoder, examples: Sequence[EncodedExample], **options: Any
+    model: PreTrainedModel | PeftModel, encoder: Encoder, examples: Sequence[EncodedExample], **options: Any
 ) -> list[Prediction]:
     """Answer every example, and put what is right beside it; `options` are those of `answer`."""
     answers = answer(model, encoder, [example.question for example in examples], **options)
@@ -73,18 +73,18 @@ def predict(
 
 @torch.inference_mode()
 def _answer_batch(
-    model: PreTrainedModel,
+    model: PreTrainedModel | PeftModel,
     encoder: Encoder,
     questions: list[EncodedQuestion],
     config: GenerationConfig,
     confidence: bool,
 ) -> list[Answer]:
-    encoded, attention_mask = _encode(model, encoder, questions)
-    generated = _generate(model, encoder, encoded, attention_mask, config)
+    reading = read(model, [question.input_ids for question in questions])
+    generated = _generate(reading, encoder, config)
     fields: list[dict[str, Any]] = [{} for _ in questions]
     if confidence:
         candidates = [[encoder.answer_ids(text) for text in question.candidates] for question in questions]
-        scores = score_answers(model, encoded, attention_mask, candidates)
+        scores = score_answers(reading, candidates)
         fields = [
             candidate_fields(dict(zip(question.candidates, row_scores, strict=True)))
             for question, row_scores in zip(questions, scores, strict=True)
@@ -116,14 +116,8 @@ class _Generation:
     answer_log_probs: list[float]
 
 
-def _generate(
-    model: PreTrainedModel,
-    encoder: Encoder,
-    encoded: Tensor,
-    attention_mask: Tensor,
-    config: GenerationConfig,
-) -> list[_Generation]:
-    decoded = decode(model, encoded, attention_mask, config)
+def _generate(reading: Reading, encoder: Encoder, config: GenerationConfig) -> list[_Generation]:
+    decoded = decode(reading, config)
     separator = encoder.separator_ids()
     if not encoder.answer_only:
         return [
@@ -132,7 +126,7 @@ def _generate(
         ]
     # Trained to stop after the answer: the separator is put there, and the model goes on.
     prefixes = [[*one.tokens, *separator] for one in decoded]
-    continued = decode(model, encoded, attention_mask, config, prefixes=prefixes)
+    continued = decode(reading, config, prefixes=prefixes)
     generations = []
     for one, more in zip(decoded, continued, strict=True):
         answered, told = encoder.text(one.tokens), encoder.text(more.tokens)
@@ -154,18 +148,6 @@ def _read(encoder: Encoder, question: EncodedQuestion, text: str) -> ParsedAnswe
     return parsed._replace(answer=spelling.get(_folded(parsed.answer), parsed.answer))
 
 
-def _encode(
-    model: PreTrainedModel, encoder: Encoder, questions: list[EncodedQuestion]
-) -> tuple[Tensor, Tensor]:
-    batch = encoder.tokenizer.pad(
-        {"input_ids": [question.input_ids for question in questions]},
-        return_tensors="pt",
-        padding_side="right",
-    ).to(device_of(model))
-    hidden = model.get_encoder()(input_ids=batch.input_ids, attention_mask=batch.attention_mask)
-    return hidden.last_hidden_state, batch.attention_mask
-
-
 def _end_of(tokens: list[int], separator: list[int]) -> int | None:
     """The position after the first separator; None (all of it) where there is none."""
     for start in range(len(tokens) - len(separator) + 1):
@@ -174,11 +156,20 @@ def _end_of(tokens: list[int], separator: list[int]) -> int | None:
     return None
 
 
-def _by_length(questions: Sequence[EncodedQuestion], batch_size: int) -> Iterator[list[int]]:
-    """Indices in batches of similar input length, longest first: the worst memory comes first."""
-    order = sorted(range(len(questions)), key=lambda index: -len(questions[index].input_ids))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+def _by_length(questions: Sequence[EncodedQuestion], batch_size: int, *, equal: bool) -> Iterator[list[int]]:
+    """Indices in batches of similar input length, longest first: the worst memory comes first.
+
+    With `equal` the inputs of a batch have the same length.
+    """
+    lengths = [len(question.input_ids) for question in questions]
+    batch: list[int] = []
+    for index in sorted(range(len(questions)), key=lambda index: -lengths[index]):
+        if len(batch) == batch_size or (equal and batch and lengths[batch[0]] != lengths[index]):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
 
 
 def _folded(text: str) -> str:

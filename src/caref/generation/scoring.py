@@ -1,4 +1,4 @@
-"""How likely the model finds given answers: all candidates of a batch through the decoder at once."""
+"""How likely the model finds given answers: all candidates of a batch at once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers.modeling_outputs import BaseModelOutput
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from caref.generation.reading import Reading
 
 IGNORED = -100
 
@@ -31,21 +30,17 @@ class AnswerScore:
 
 @torch.inference_mode()
 def score_answers(
-    model: PreTrainedModel,
-    encoded: Tensor,
-    attention_mask: Tensor,
+    reading: Reading,
     answers: Sequence[Sequence[Sequence[int]]],
     *,
     max_tokens: int = 1024,
 ) -> list[list[AnswerScore]]:
-    """Score several answers to every input of a batch, from one encoder pass.
+    """Score several answers to every input of a batch, which was read once.
 
     Args:
-        model: In evaluation mode.
-        encoded: The encoder's output, shape ``(batch, tokens, hidden)``.
-        attention_mask: Of the input, shape ``(batch, tokens)``.
+        reading: Of the inputs; it can be used again.
         answers: For every row of the batch its answers, each a list of at least one token.
-        max_tokens: Answer tokens that go through the decoder at once, padding included; bounds the
+        max_tokens: Answer tokens that go through the model at once, padding included; bounds the
             memory of the logits.
 
     Returns:
@@ -53,15 +48,9 @@ def score_answers(
     """
     flat = [(row, list(tokens)) for row, row_answers in enumerate(answers) for tokens in row_answers]
     scores: dict[int, AnswerScore] = {}
-    for part in _parts([len(tokens) for _, tokens in flat], max_tokens):
-        rows = torch.tensor([flat[index][0] for index in part], device=encoded.device)
-        labels = _padded([flat[index][1] for index in part], encoded.device)
-        logits = model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded[rows]),
-            attention_mask=attention_mask[rows],
-            decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels=labels),
-            use_cache=False,
-        ).logits
+    for part in _parts([len(tokens) for _, tokens in flat], max_tokens, reading.most_rows):
+        labels = _padded([flat[index][1] for index in part], reading.device)
+        logits = reading.logits([flat[index][0] for index in part], labels.clamp(min=0))
         kept = labels != IGNORED
         chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1).float()
         log_probs = (chosen - logits.float().logsumexp(-1)) * kept
@@ -72,11 +61,11 @@ def score_answers(
     return [[scores[next(ordered)] for _ in row_answers] for row_answers in answers]
 
 
-def _parts(lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
+def _parts(lengths: list[int], max_tokens: int, most_rows: int | None) -> Iterator[list[int]]:
     """Indices of answers of similar length, as many at once as fit into `max_tokens` with padding."""
     part: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if part and lengths[index] * (len(part) + 1) > max_tokens:
+        if part and (lengths[index] * (len(part) + 1) > max_tokens or len(part) == most_rows):
             yield part
             part = []
         part.append(index)

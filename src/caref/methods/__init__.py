@@ -14,6 +14,13 @@ METHODS: Registry[type[Method]] = Registry(
         "laq": "caref.methods.laq:Laq",
         "aq": "caref.methods.aq:Aq",
         "lora": "caref.methods.lora:Lora",
+        "lora-r4": "caref.methods.lora:LoraR4",
+        "lora-r128": "caref.methods.lora:LoraR128",
+        "adalora": "caref.methods.adalora:AdaLora",
+        "ia3": "caref.methods.ia3:Ia3",
+        "prefix": "caref.methods.prefix:Prefix",
+        "prompt": "caref.methods.prompt:Prompt",
+        "peft": "caref.methods.peft_file:PeftFile",
     },
 )
 

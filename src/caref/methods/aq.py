@@ -19,6 +19,7 @@ class Aq(ModuleTuning):
     """
 
     summary: ClassVar[str] = "q of self-attention, encoder and decoder"
+    query_only: ClassVar[bool] = True
 
     def modules(self, model: PreTrainedModel) -> str:
         """The modules that the architecture's row names."""

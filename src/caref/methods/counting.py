@@ -18,7 +18,8 @@ class ParameterCount:
 
     Attributes:
         trainable: Those that receive a gradient.
-        total: All of them, an adapter's own included, the frozen original of a trained copy not.
+        total: All of them, an adapter's own included, the frozen original of a trained copy not, nor what
+            PEFT only notes in a parameter.
     """
 
     trainable: int
@@ -32,11 +33,11 @@ class ParameterCount:
 
 def count_parameters(model: torch.nn.Module) -> ParameterCount:
     """Count a model to which a method was applied; shared weights count once."""
-    replaced = {id(p) for module in model.modules() for p in _replaced_by_copy(module)}
-    parameters = [p for p in model.parameters() if id(p) not in replaced]
+    left_out = {id(p) for module in model.modules() for p in _not_weights(module)}
+    parameters = [p for p in model.parameters() if id(p) not in left_out]
     return ParameterCount(
         trainable=sum(p.numel() for p in parameters if p.requires_grad),
-        total=sum(p.numel() for p in parameters),
+        total=sum(p.numel() for p in parameters) + sum(map(_frozen_in_copy, model.modules())),
     )
 
 
@@ -47,8 +48,18 @@ def count_for_config(method: Method, config: PreTrainedConfig) -> ParameterCount
     return count_parameters(method.apply(empty_model(config)))
 
 
-def _replaced_by_copy(module: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """The frozen originals inside PEFT's trained-copy layer."""
+def _not_weights(module: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """The frozen originals inside PEFT's trained-copy layer, and the ranks that AdaLoRA keeps count of."""
+    from peft.tuners.adalora.layer import AdaLoraLayer
     from peft.tuners.ln_tuning.layer import LNTuningLayer
 
-    return list(module.base_layer.parameters()) if isinstance(module, LNTuningLayer) else []
+    if isinstance(module, LNTuningLayer):
+        return list(module.base_layer.parameters())
+    return list(module.ranknum.parameters()) if isinstance(module, AdaLoraLayer) else []
+
+
+def _frozen_in_copy(module: torch.nn.Module) -> int:
+    """How many weights of a copy of q, k and v are no parameters: k's and v's."""
+    from caref.methods.fused import QueryOfFused
+
+    return sum(b.numel() for b in module.buffers()) if isinstance(module, QueryOfFused) else 0

@@ -19,6 +19,7 @@ class Laq(ModuleTuning):
     """
 
     summary: ClassVar[str] = "all layer norms and q of self-attention"
+    query_only: ClassVar[bool] = True
 
     def modules(self, model: PreTrainedModel) -> str:
         """The modules that the architecture's row names."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from caref.errors import CarefError
-from caref.models.architectures import matching
+from caref.models.architectures import architecture_of, matching, query_layout
 from caref.models.loading import quiet_peft
 
 if TYPE_CHECKING:
@@ -69,13 +69,34 @@ class ModuleTuning(Method):
     PEFT calls the adapter LN tuning after its first use; it takes any module. Only the copies are
     saved, ``PeftModel.from_pretrained`` loads them without caref, and merging puts them in place.
 
+    Where one matrix holds q, k and v, a method of `query_only` trains the q part of its copy alone. The
+    adapter still holds the whole matrix, since PEFT knows no parts: its file is larger than what was
+    trained. An expression of one's own trains what it matches, whole.
+
     Args:
         target_modules: A regular expression over whole module names, for an architecture that the
             table does not have, or for a choice of your own.
     """
 
+    query_only: ClassVar[bool] = False
+    """Whether of q, k and v this method trains q alone."""
+
     def __init__(self, *, target_modules: str | None = None) -> None:
         self.target_modules = target_modules
+
+    def apply(self, model: PreTrainedModel, *, seed: int = 0) -> PreTrainedModel | PeftModel:
+        """Replace the chosen modules by trained copies, in place.
+
+        Raises:
+            CarefError: If no module matches.
+        """
+        tuned = super().apply(model, seed=seed)
+        if self.query_only and self.target_modules is None and (layout := query_layout(model.config)):
+            from caref.methods.fused import tune_query_only
+
+            groups, width = layout
+            tune_query_only(tuned, architecture_of(model.config).query, groups=groups, width=width)
+        return tuned
 
     @abstractmethod
     def modules(self, model: PreTrainedModel) -> str:
@@ -131,3 +152,13 @@ def require_match(pattern: str, model: PreTrainedModel) -> list[torch.nn.Module]
 
 def _holds_weights(module: torch.nn.Module) -> bool:
     return next(module.parameters(recurse=False), None) is not None
+
+
+def check_virtual_tokens(number: int) -> None:
+    """Check a number of virtual tokens.
+
+    Raises:
+        CarefError: If it is below 1.
+    """
+    if number < 1:
+        raise CarefError(f"virtual_tokens must be at least 1, got {number}")

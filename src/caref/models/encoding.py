@@ -2,6 +2,11 @@
 
 Inputs are cut in the context field that the prompt format names, targets in the explanation;
 never in the question, the answer or the separator.
+
+An encoder-decoder reads the input, with its end token, and writes the target. A decoder-only model goes
+on where the input ends: there a plain prompt ends in a line break and a chat in the template's words that
+call for an answer. Input and target are tokenized apart, so that training and generation see the same
+boundary; the target begins as a text of its own begins, without the token that begins every text.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from caref.tasks.example import Example
 from caref.tasks.prompt import Prompt, PromptFormat
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class EncodedQuestion:
     Attributes:
         id: Names it in the answers.
         input: The text.
-        input_ids: Its tokens, end token included.
+        input_ids: Its tokens: for an encoder with the end token, for a decoder-only model up to the point
+            at which the answer begins.
         candidates: The answers to choose from, as a target would write them; empty for free-form.
     """
 
@@ -62,9 +68,9 @@ class Encoder:
     Args:
         tokenizer: The model's.
         prompt_format: How an example is put into words.
-        decoder_start_id: The token that the model's decoder starts from. A tokenizer that begins every
-            text with that same token (BERT's) would make the target say it twice.
-        max_input_tokens: Limit of the input, end token included.
+        config: The model's: whether it is decoder-only, and from which token a decoder starts. A tokenizer
+            that begins every text with that same token (BERT's) would make the target say it twice.
+        max_input_tokens: Limit of the input, its end token or line break included.
         max_target_tokens: Limit of the target, end token included.
         answer_only: Targets are the answer alone, without separator and explanation.
 
@@ -76,8 +82,8 @@ class Encoder:
         self,
         tokenizer: PreTrainedTokenizerBase,
         prompt_format: PromptFormat,
+        config: PreTrainedConfig,
         *,
-        decoder_start_id: int | None = None,
         max_input_tokens: int = 256,
         max_target_tokens: int = 64,
         answer_only: bool = False,
@@ -89,7 +95,8 @@ class Encoder:
             )
         self.tokenizer = tokenizer
         self.prompt_format = prompt_format
-        self.decoder_start_id = decoder_start_id
+        self.decoder_only = not config.is_encoder_decoder
+        self.decoder_start_id = getattr(config, "decoder_start_token_id", None)
         self.max_input_tokens = max_input_tokens
         self.max_target_tokens = max_target_tokens
         self.answer_only = answer_only
@@ -98,6 +105,11 @@ class Encoder:
     def separator(self) -> str:
         """What stands between answer and explanation."""
         return self.prompt_format.separator
+
+    @property
+    def end_id(self) -> int:
+        """The token that ends every target."""
+        return int(self.tokenizer.eos_token_id)
 
     def question(self, id: str, text: str, candidates: Sequence[str] = ()) -> EncodedQuestion:
         """Tokenize a text that is an input already.
@@ -159,7 +171,7 @@ class Encoder:
         return [self.encode(example) for example in examples]
 
     def answer_ids(self, answer: str) -> list[int]:
-        """The tokens by which an answer is scored, as a decoder's labels.
+        """The tokens by which an answer is scored, as labels.
 
         They end in the separator, so that no candidate is the beginning of another ("bank", "bank
         account"); where the explanation is not trained, the end token plays that part.
@@ -181,7 +193,7 @@ class Encoder:
 
     def round_trip(self, text: str) -> str:
         """What the tokenizer makes of a text: some put blanks around an apostrophe."""
-        return self.text(self._text_ids(text))
+        return self.text(self._label_ids(text))
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of tokens, special ones left out."""
@@ -195,20 +207,25 @@ class Encoder:
             return list(
                 self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
             )
-        return self._text_ids(text)
+        if not self.decoder_only:
+            return self._text_ids(text)
+        ids = list(self.tokenizer(f"{text}\n").input_ids)
+        return ids[:-1] if len(ids) > 1 and ids[-1] == self.end_id else ids
 
     def _target_ids(self, prompt: Prompt) -> list[int]:
         return self._label_ids(prompt.answer if self.answer_only else prompt.target)
 
     def _label_ids(self, text: str) -> list[int]:
+        """The tokens of a text that is written, end token included."""
+        if self.decoder_only:
+            return [*self.tokenizer(text, add_special_tokens=False).input_ids, self.end_id]
         ids = self._text_ids(text)
         return ids[1:] if len(ids) > 1 and ids[0] == self.decoder_start_id else ids
 
     def _text_ids(self, text: str) -> list[int]:
-        """The tokens of a text, end token included, as the model was pretrained."""
+        """The tokens of a text, end token included, as an encoder-decoder was pretrained."""
         ids = list(self.tokenizer(text).input_ids)
-        end = self.tokenizer.eos_token_id
-        return ids if ids and ids[-1] == end else [*ids, end]
+        return ids if ids and ids[-1] == self.end_id else [*ids, self.end_id]
 
     def _fit(
         self,

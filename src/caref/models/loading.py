@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from caref.errors import CarefError
 
@@ -45,6 +45,13 @@ class ModelSource:
         return str(importlib.resources.files(package) / folder)
 
     @property
+    def kind(self) -> Literal["packaged", "folder", "hub"]:
+        """Where it comes from: with caref, from a folder here, or from the hub."""
+        if self.name in PACKAGED:
+            return "packaged"
+        return "folder" if Path(self.name).exists() else "hub"
+
+    @property
     def short_name(self) -> str:
         """The last part of the path or hub id."""
         if self.name in PACKAGED:
@@ -72,31 +79,34 @@ def load_config(source: ModelSource) -> PreTrainedConfig:
 def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     """Load the tokenizer that lies beside the model.
 
+    One without a padding token pads with its end token: masks and labels hide what is padded.
+
     Raises:
-        CarefError: If there is none, or it has no padding or end token.
+        CarefError: If there is none, or it has no end token.
     """
     from transformers import AutoTokenizer
 
     with _told_plainly(source):
         tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=source.trust_remote_code)
-    for token in ("pad_token", "eos_token"):
-        if getattr(tokenizer, token) is None:
-            raise CarefError(f"the tokenizer of {source.name} has no {token}; set one and save it")
+    if tokenizer.eos_token is None:
+        raise CarefError(f"the tokenizer of {source.name} has no eos_token; set one and save it")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
 def load_model(source: ModelSource) -> PreTrainedModel:
-    """Load an encoder-decoder model's weights in float32; lower precision is the Trainer's autocast.
+    """Load a language model's weights in float32; lower precision is the Trainer's autocast.
 
     Raises:
-        CarefError: If there is no such model, or its weights are not all there in safetensors format.
+        CarefError: If there is no such model, it is neither an encoder-decoder nor decoder-only, or its
+            weights are not all there in safetensors format.
     """
     import torch
-    from transformers import AutoModelForSeq2SeqLM
 
-    require_encoder_decoder(load_config(source))
+    loader = model_class(load_config(source))
     with _told_plainly(source), quiet_transformers():
-        model, loaded = AutoModelForSeq2SeqLM.from_pretrained(
+        model, loaded = loader.from_pretrained(
             source.location,
             dtype=torch.float32,
             use_safetensors=True,
@@ -117,11 +127,10 @@ def empty_model(config: PreTrainedConfig) -> PreTrainedModel:
     ``scale_decoder_outputs`` alone.
     """
     import torch
-    from transformers import AutoModelForSeq2SeqLM
 
-    require_encoder_decoder(config)
+    loader = model_class(config)
     with torch.device("meta"), quiet_transformers():
-        model = AutoModelForSeq2SeqLM.from_config(copy.deepcopy(config))
+        model = loader.from_config(copy.deepcopy(config))
         if getattr(config, "scale_decoder_outputs", True) is False:
             untie_output_layer(model)
     return model
@@ -139,17 +148,29 @@ def untie_output_layer(model: PreTrainedModel) -> None:
     model.config.tie_word_embeddings = False
 
 
-def require_encoder_decoder(config: PreTrainedConfig) -> None:
-    """Refuse what cannot be trained yet.
+def model_class(config: PreTrainedConfig) -> Any:
+    """The class that loads a model of this kind: `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM`.
 
     Raises:
-        CarefError: If the model is not an encoder-decoder.
+        CarefError: If the model only reads, as BERT alone, or is no language model.
     """
-    if not config.is_encoder_decoder:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    if config.is_encoder_decoder:
+        return AutoModelForSeq2SeqLM
+    kind, own_code = config.model_type, getattr(config, "auto_map", None) or {}
+    writes = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or "AutoModelForCausalLM" in own_code
+    # Encoders are in the table of those that write, too: they can be configured as decoders.
+    is_encoder = kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
+    if not writes or is_encoder:
         raise CarefError(
-            f"{config.model_type!r} is not an encoder-decoder model; "
-            "T5 and BERT-to-BERT kinds of model can be trained so far"
+            f"{kind!r} is not an encoder-decoder model, nor a decoder-only one: it does not write text"
         )
+    return AutoModelForCausalLM
 
 
 @contextlib.contextmanager
@@ -171,10 +192,15 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet_peft() -> Iterator[None]:
-    """Hold back two warnings of PEFT that say nothing to a user."""
+    """Hold back warnings of PEFT that say nothing to a user."""
     with warnings.catch_warnings():
         # Of every module type but its own short list; the tests here save, load and merge them.
         warnings.filterwarnings("ignore", message="Unsupported layer type", category=UserWarning)
+        # AdaLoRA prunes some updates away whole, and looks for them under other names than it saved.
+        warnings.filterwarnings("ignore", message=".*LoRA tensor.* have invalid shape", category=UserWarning)
+        warnings.filterwarnings("ignore", message="The following rank_pattern keys", category=RuntimeWarning)
+        # GPT-2's transposed layers: PEFT finds that out itself, and says so.
+        warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False", category=UserWarning)
         # PEFT 0.21 asks transformers 5 by an attribute's old name.
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
         yield

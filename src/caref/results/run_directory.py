@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from caref.errors import CarefError, DataError
 from caref.generation.prediction import Prediction, read_predictions, write_predictions
-from caref.results.files import TEMPORARY, write_json, write_json_lines
+from caref.results.files import TEMPORARY, write_atomically, write_json, write_json_lines
 from caref.results.result import RunResult
 
 
@@ -185,6 +185,12 @@ class RunDirectory:
                 for row, prediction in enumerate(predictions)
             ],
         )
+
+    def write_card(self, text: str) -> None:
+        """Write the model card beside the trained weights, where they were kept."""
+        for folder in (self.adapter_path, self.model_path):
+            if folder.is_dir():
+                write_atomically(folder / "README.md", text)
 
     def finish(self, result: RunResult, environment: dict[str, Any]) -> None:
         """Write the environment, then the result; after this the run is complete."""

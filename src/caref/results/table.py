@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from caref.results.result import RunResult
@@ -21,6 +21,10 @@ HEADINGS = {
     "broken": "broken %",
     "candidate_accuracy": "candidate right %",
     "calibration_error": "calibration error",
+    "trainable_percent": "trained %",
+    "seconds": "seconds",
+    "peak_mib": "peak MiB",
+    "saved_mib": "saved MiB",
 }
 """Column name to heading; a name that is not here is its own heading."""
 
@@ -59,12 +63,17 @@ class Row:
     warnings: tuple[str, ...] = field(default=())
 
 
-def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] | None = None) -> list[Row]:
+def aggregate(
+    results: Iterable[tuple[RunResult, str]],
+    columns: Sequence[str] | None = None,
+    costs: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[Row]:
     """Group runs by everything but their seed.
 
     Args:
         results: Runs, each with a hash of its settings other than the seed.
         columns: Names of metric values; without them those of `COLUMNS` that any run has.
+        costs: Run id to more values by name (`caref.results.costs`): columns after the metrics'.
 
     Returns:
         Rows in the order of their groups. ``setting`` is empty unless two rows would read the same
@@ -74,6 +83,8 @@ def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] |
     if columns is None:
         known = {name for result, _ in results for name in result.value_names}
         columns = [name for name in COLUMNS if name in known]
+    costs = costs or {}
+    columns = [*columns, *dict.fromkeys(name for values in costs.values() for name in values)]
     groups: dict[tuple[str, ...], list[RunResult]] = defaultdict(list)
     for result, setting in results:
         groups[(*(getattr(result, name) for name in GROUP[:-1]), setting)].append(result)
@@ -88,7 +99,10 @@ def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] |
             Row(
                 group=names,
                 splits=len(runs),
-                cells={column: _cell([_value(run, column) for run in runs]) for column in columns},
+                cells={
+                    column: _cell([_value(run, column, costs.get(run.run_id, {})) for run in runs])
+                    for column in columns
+                },
                 encoder=_encoder(runs),
                 warnings=_warnings(runs),
             )
@@ -96,11 +110,11 @@ def aggregate(results: Iterable[tuple[RunResult, str]], columns: Sequence[str] |
     return rows
 
 
-def _value(run: RunResult, column: str) -> float | None:
+def _value(run: RunResult, column: str, costs: Mapping[str, float]) -> float | None:
     try:
         return run.value(column)
     except KeyError:
-        return None
+        return costs.get(column)
 
 
 def _cell(values: list[float | None]) -> Cell:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from transformers import TrainerCallback
 
 if TYPE_CHECKING:
-    from transformers import TrainerControl, TrainerState, TrainingArguments
+    from peft import PeftModel
+    from transformers import PreTrainedModel, TrainerControl, TrainerState, TrainingArguments
 
     from caref.losses.objective import Objective
 
@@ -63,3 +64,37 @@ class StepCallback(TrainerCallback):
     ) -> None:
         """Report one more step."""
         self.report(state.global_step, state.max_steps)
+
+
+class UpdateHooks(Protocol):
+    """What wants to act around every optimizer step; a method of `caref.methods` is one."""
+
+    def before_update(self, model: PreTrainedModel | PeftModel) -> None:
+        """Called with the gradients in place."""
+
+    def after_update(self, model: PreTrainedModel | PeftModel, step: int, total: int) -> None:
+        """Called after the step, before the gradients are cleared; `step` counts from 1."""
+
+
+class UpdateCallback(TrainerCallback):
+    """Calls the hooks around every optimizer step of a Trainer.
+
+    Args:
+        hooks: Who is called.
+        model: What is trained; under several processes the model itself, not its wrapper.
+    """
+
+    def __init__(self, hooks: UpdateHooks, model: PreTrainedModel | PeftModel) -> None:
+        self.hooks, self.model = hooks, model
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """After clipping, before the step."""
+        self.hooks.before_update(self.model)
+
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """After the step, which the state has not counted yet."""
+        self.hooks.after_update(self.model, state.global_step + 1, state.max_steps)

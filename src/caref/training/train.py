@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import DataCollatorForSeq2Seq, Trainer, TrainingArguments, set_seed
 
+from caref.errors import CarefError
 from caref.models.encoding import EncodedExample
-from caref.training.callbacks import ObjectiveCallback, StepCallback
+from caref.training.callbacks import ObjectiveCallback, StepCallback, UpdateCallback, UpdateHooks
+from caref.training.reference import with_reference_logits
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -44,6 +48,7 @@ def train(
     *,
     seed: int,
     work_dir: Path,
+    hooks: UpdateHooks | None = None,
     report_to: Sequence[str] = (),
     run_name: str | None = None,
     on_step: Callable[[int, int], None] | None = None,
@@ -59,14 +64,20 @@ def train(
         model: A model to which a method was applied.
         tokenizer: Pads the batches.
         examples: At least one; their order does not matter beyond the shuffle's seed.
-        objective: Called as the Trainer's ``compute_loss_func``.
+        objective: Called as the Trainer's ``compute_loss_func``. Where it needs the base's logits, every
+            step makes a second forward pass for them.
         settings: Optimizer, schedule, lengths, precision.
         seed: Of shuffling and dropout.
         work_dir: Where checkpoints go, where any are asked for.
+        hooks: Called around every optimizer step; the method that was applied.
         report_to: Names of the Trainer's reporters: ``tensorboard``, ``wandb``, ``mlflow``.
         run_name: What the reporters call this run.
         on_step: Called with steps done and steps in all.
+
+    Raises:
+        CarefError: If the settings do not suit the model's adapter.
     """
+    check_trainable(model, settings)
     if settings.epochs == 0 and settings.max_steps <= 0:
         return TrainingResult(steps=0, history=[])
     set_seed(seed)
@@ -111,15 +122,63 @@ def train(
         train_dataset=[{"input_ids": each.question.input_ids, "labels": each.labels} for each in examples],
         # Labels are popped before the forward pass where compute_loss_func is set, so the collator
         # prepares decoder_input_ids.
-        data_collator=DataCollatorForSeq2Seq(tokenizer, model=model),
-        compute_loss_func=objective,
+        data_collator=DataCollatorForSeq2Seq(tokenizer, model=model)
+        if model.config.is_encoder_decoder
+        else partial(_joined, padding=tokenizer.pad_token_id),
+        compute_loss_func=objective if model.config.is_encoder_decoder else partial(_of_tokens, objective),
         callbacks=[StepCallback(on_step)] if on_step else [],
     )
     trainer.remove_callback(_printer())
+    if hooks is not None:
+        trainer.add_callback(UpdateCallback(hooks, model))
     # First of all: the reporters that follow write the terms too.
     trainer.callback_handler.callbacks.insert(0, ObjectiveCallback(objective))
-    trainer.train(resume_from_checkpoint=_last_checkpoint(work_dir) if checkpoints else None)
+    reference = (
+        with_reference_logits(model, autocast=trainer.accelerator.autocast)
+        if objective.needs_reference
+        else nullcontext()
+    )
+    with reference:
+        trainer.train(resume_from_checkpoint=_last_checkpoint(work_dir) if checkpoints else None)
     return TrainingResult(steps=trainer.state.global_step, history=list(trainer.state.log_history))
+
+
+def check_trainable(model: PreTrainedModel | PeftModel, settings: TrainingSettings) -> None:
+    """Refuse settings under which an adapter cannot be trained.
+
+    Raises:
+        CarefError: If activations were to be recomputed with a prefix: a layer that is, has no cache.
+    """
+    from peft import PeftModel, PeftType
+
+    prefixed = isinstance(model, PeftModel) and model.active_peft_config.peft_type == PeftType.PREFIX_TUNING
+    if settings.gradient_checkpointing and prefixed:
+        raise CarefError("prefix tuning cannot be trained with --gradient-checkpointing")
+
+
+def _joined(features: list[dict[str, list[int]]], *, padding: int) -> dict[str, torch.Tensor]:
+    """A batch for a decoder-only model: input and target in one row, padded on the right.
+
+    Labels are -100 where the input or padding stands.
+    """
+    rows = [[*each["input_ids"], *each["labels"]] for each in features]
+    width = max(map(len, rows))
+    batch = {
+        "input_ids": torch.full((len(rows), width), padding),
+        "attention_mask": torch.zeros(len(rows), width, dtype=torch.long),
+        "labels": torch.full((len(rows), width), -100),
+    }
+    for index, (each, row) in enumerate(zip(features, rows, strict=True)):
+        batch["input_ids"][index, : len(row)] = torch.tensor(row)
+        batch["attention_mask"][index, : len(row)] = 1
+        batch["labels"][index, len(each["input_ids"]) : len(row)] = torch.tensor(each["labels"])
+    return batch
+
+
+def _of_tokens(objective: Objective, outputs: Any, labels: torch.Tensor, **options: Any) -> torch.Tensor:
+    """The objective, of the tokens alone: embeddings that prompt tuning puts before them have logits too."""
+    outputs["logits"] = outputs["logits"][:, -labels.shape[1] :]
+    return objective(outputs, labels, **options)
 
 
 def _last_checkpoint(work_dir: Path) -> str | None:
