@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": FLOOR | {"generation.prediction", "__version__"},
     "results": FLOOR | {"generation.prediction"},
     "reports": FLOOR | {"generation.prediction", "results"},
+    "properties": FLOOR | {"losses"},
     "starter": FLOOR | {"tasks", "models", "experiments.stages"},
     "quickstart": FLOOR | {"protocol", "experiments"},
     # These two may import everything below them.
@@ -36,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"__version__"},
     "cli": FLOOR
     | {"losses", "tasks", "protocol", "models", "methods", "training", "metrics", "results"}
-    | {"experiments", "quickstart", "reports", "studio", "__version__"},
+    | {"experiments", "properties", "quickstart", "reports", "studio", "__version__"},
     "errors": set(),
     "registry": {"errors"},
     "settings": {"errors"},

@@ -28,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, float]]:
     # A column of prompts and one of completions: SFTTrainer labels the prompts -100, they do not count.
     rows = Dataset.from_list([{"prompt": asked, "completion": " " + told} for asked, told in PAIRS])
 
-    loss = CarefLoss(
-        shift=True
-    )  # CarefLoss, line 2 of 3; shift: a causal model's logit is about the next token
+    # A causal model's logits are about the next token: shift.
+    loss = CarefLoss(shift=True)  # CarefLoss, line 2 of 3
     trainer = SFTTrainer(
         AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32),
         SFTConfig(

@@ -26,7 +26,8 @@ def properties(
 
     Where the paper says otherwise, its verdict stands beside. docs/objective.md tells how each is measured.
     """
-    from caref.experiments.properties import PROPERTIES, as_markdown, measure, verdict_text
+    from caref.cli.tables import console, markdown_table, print_table
+    from caref.properties.table import cells, headings, measure
 
     rows = measure(objective)
     if output == "json":
@@ -34,23 +35,13 @@ def properties(
 
         typer.echo(json.dumps([row.as_json() for row in rows], indent=2))
         return
+    table = [cells(row, with_evidence=output == "markdown") for row in rows]
     if output == "markdown":
-        typer.echo(as_markdown(rows))
+        typer.echo(markdown_table(headings(), table, text_columns=len(headings())))
         return
-    from caref.cli.tables import console, print_table
-
-    names = [name.replace("_", "-") for name in PROPERTIES]
-    print_table(
-        ["objective", "measured", *names],
-        [
-            [row.objective, row.measured, *(verdict_text(row.findings[key]) for key in PROPERTIES)]
-            for row in rows
-        ],
-        text_columns=2 + len(names),
-    )
+    print_table(headings(), table, text_columns=len(headings()))
     out = console()
     for row in rows:
         out.print(f"\n{row.objective}", markup=False)
-        for key, name in zip(PROPERTIES, names, strict=True):
-            finding = row.findings[key]
+        for name, finding in zip(headings()[2:], row.findings.values(), strict=True):
             out.print(f"  {name}: {finding.verdict}; {finding.evidence}", soft_wrap=True, markup=False)

@@ -34,7 +34,7 @@ class RunSpec(BaseModel):
     data: str | None = Field(None, description="folder of the data files; without it, the copy on the hub")
     data_format: str | None = Field(None, description="one of the task's file formats; else the first found")
     skip_bad_rows: bool = Field(False, description="go on without unreadable rows, and count them")
-    model: str = Field(description="an encoder-decoder's directory or hub id, or starter (comes with caref)")
+    model: str = Field(description="a language model's directory or hub id, or starter (comes with caref)")
     trust_remote_code: bool = Field(False, description="let code from the model's repository run")
     method: str = Field("aq", description="which weights move (caref list methods)")
     method_settings: dict[str, Any] = Field(default_factory=dict)
