@@ -86,13 +86,15 @@ def prepare(moment: str) -> None:
             _after(RunDirectory, "write_predictions")
         case "scores written":
             _after(RunDirectory, "write_scores")
+        case "card written":
+            _after(RunDirectory, "write_card")
         case "environment written":
             _after(run_directory, "write_json", times=2)
         case "result half written":
-            # After spec, history, scores and environment.
-            _before(Path, "replace", times=5)
+            # After spec, history, scores, card and environment.
+            _before(Path, "replace", times=6)
         case "result written":
-            _after(files, "_flush_directory", times=5)
+            _after(files, "_flush_directory", times=6)
         case _:
             raise ValueError(moment)
 

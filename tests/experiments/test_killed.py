@@ -34,6 +34,7 @@ OTHERS = (
     "adapter written",
     "predictions half written",
     "scores written",
+    "card written",
     "environment written",
 )
 
