@@ -150,7 +150,9 @@ def test_readme_commands_are_understood() -> None:
         command for block in blocks("bash") for command in commands(block) if command.startswith("caref ")
     ]
 
-    assert {line.split()[1] for line in lines} == {"quickstart", "run", "table", "data", "predict"}
+    assert {line.split()[1] for line in lines} == {
+        "quickstart", "run", "table", "data", "predict", "export", "push"
+    }  # fmt: skip
     for line in lines:
         _, name, *arguments = shlex.split(line)
         command = typer.main.get_command(build([name])).commands[name]
