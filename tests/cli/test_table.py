@@ -129,3 +129,22 @@ def test_differing_settings_get_a_column(monkeypatch: pytest.MonkeyPatch) -> Non
     text = printed(rows, 160, monkeypatch)
     assert "setting" in text and "aaaa" in text and "bbbb" in text
     assert "prompt" not in text
+
+
+def test_costs(caref: Caref, runs: Path) -> None:
+    (row,) = json.loads(caref("table", runs, "--costs", "--format", "json").out)
+    for name in ("trainable_percent", "seconds", "peak_mib", "saved_mib"):
+        assert row[f"{name}_n"] == 2
+        assert row[f"{name}_mean"] > 0
+    stored = [file.stat().st_size for file in runs.glob("*/adapter/*.safetensors")]
+    assert row["saved_mib_mean"] == pytest.approx(sum(stored) / 2 / 2**20)
+    (plain,) = json.loads(caref("table", runs, "--format", "json").out)
+    assert not any("mib" in name for name in plain)
+
+
+def test_markdown(caref: Caref, runs: Path) -> None:
+    headings, rule, row = caref("table", runs, "--costs", "--format", "markdown").out.splitlines()
+    assert headings.startswith("| task | model | method | objective | splits | accuracy % |")
+    assert headings.endswith("| trained % | seconds | peak MiB | saved MiB |")
+    assert set(rule) == set("| -:")
+    assert row.count("|") == headings.count("|")

@@ -39,14 +39,14 @@ def params(
     Percent is of all parameters of the model as trained: an adapter's own included, the frozen
     original of a trained copy not. Nothing is downloaded or allocated but the configuration.
     """
-    from caref.cli.tables import markdown_table, print_table
+    from caref.cli.tables import markdown_table, print_records, print_table
     from caref.models.loading import ModelSource
 
     given = {"rank": rank, "target_modules": target_modules, "peft_config_file": peft_config_file}
     settings = {name: value for name, value in given.items() if value is not None}
     tables = [_rows(ModelSource(name, trust_remote_code), method, settings) for name in models]
     if output in ("csv", "json"):
-        _print_records([row for rows in tables for row in rows], output)
+        print_records([row for rows in tables for row in rows], output)
         return
     headings = ["method", "what is trained", "trainable", "of", "percent"]
     for number, rows in enumerate(tables):
@@ -98,16 +98,3 @@ def _rows(source: ModelSource, names: list[str] | None, given: dict[str, Any]) -
             }
         )
     return rows
-
-
-def _print_records(rows: list[dict[str, Any]], output: str) -> None:
-    import csv
-    import json
-    import sys
-
-    if output == "json":
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)

@@ -30,7 +30,7 @@ def table(
 
     Runs that differ in their seed alone are one row. Unfinished runs are counted, not read.
     """
-    from caref.cli.tables import markdown_rows, print_rows
+    from caref.cli.tables import markdown_rows, print_records, print_rows
     from caref.experiments.spec import read_run_spec
     from caref.results.costs import run_costs
     from caref.results.run_directory import complete_runs, unfinished_runs
@@ -46,7 +46,8 @@ def table(
         known = sorted({name for result, _ in results for name in result.value_names})
         if results and (unknown := [name for name in wanted if name not in known]):
             raise DataError(f"no run has a value {unknown[0]!r}; there are: {', '.join(known)}")
-    measured = {run.read_result().run_id: run_costs(run) for run in directories} if costs else {}
+    of_runs = zip(results, directories, strict=True) if costs else ()
+    measured = {result.run_id: run_costs(run) for (result, _), run in of_runs}
     rows = aggregate(results, wanted, measured)
     waiting = sum(1 for _ in unfinished_runs(runs))
     if waiting:
@@ -59,16 +60,4 @@ def table(
     if output == "markdown":
         typer.echo(markdown_rows(rows) if rows else "no complete run")
         return
-    records = as_records(rows)
-    if output == "json":
-        import json
-
-        typer.echo(json.dumps(records, indent=2))
-        return
-    import csv
-    import sys
-
-    if records:
-        writer = csv.DictWriter(sys.stdout, fieldnames=list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
+    print_records(as_records(rows), output)

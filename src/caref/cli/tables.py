@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -46,6 +51,16 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, te
     rules = ["---" if number < text_columns else "---:" for number in range(len(headings))]
     lines = [headings, rules, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def print_records(records: Sequence[Mapping[str, object]], output: Literal["csv", "json"]) -> None:
+    """Print flat records, all with the same names, for another program."""
+    if output == "json":
+        typer.echo(json.dumps(records, indent=2))
+    elif records:
+        writer = csv.DictWriter(sys.stdout, fieldnames=list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
 
 
 def print_rows(rows: Sequence[Row]) -> None:
