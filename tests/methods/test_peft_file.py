@@ -12,7 +12,7 @@ from peft import LoraConfig, PeftModel
 from caref.errors import CarefError
 from caref.experiments.spec import resolve_spec
 from caref.methods import METHODS
-from caref.models.loading import ModelSource, load_model
+from caref.models.loading import ModelSource, empty_model, load_config, load_model
 
 
 def write(path: Path, content: Any) -> Path:
@@ -77,3 +77,13 @@ def test_what_peft_does_not_take(tiny_t5: Path, tmp_path: Path, content: Any, me
     with pytest.raises(CarefError, match=message) as raised:
         method.apply(load_model(ModelSource(str(tiny_t5))))
     assert "\n" not in str(raised.value)
+
+
+def test_the_ranks_of_an_adalora_are_not_trained(tiny_t5: Path, tmp_path: Path) -> None:
+    """On the meta device PEFT makes them trainable, as wherever it moves them."""
+    content = {"peft_type": "ADALORA", "init_r": 4, "total_step": 9, "target_modules": ["q"]}
+    method = METHODS.get("peft")(peft_config_file=str(write(tmp_path / "c.json", content)))
+    model = method.apply(empty_model(load_config(ModelSource(str(tiny_t5)))))
+    ranks = [p for name, p in model.named_parameters() if ".ranknum." in name]
+    assert ranks
+    assert not any(p.requires_grad for p in ranks)

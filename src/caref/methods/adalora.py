@@ -95,12 +95,7 @@ class AdaLora(Method):
         Raises:
             CarefError: If no module matches, or one that is no linear layer.
         """
-        adapted = super().apply(model, seed=seed)
-        for name, parameter in adapted.named_parameters():
-            # The rank is a constant of each update. PEFT 0.21 forgets that where it moves it to a device.
-            if ".ranknum." in name:
-                parameter.requires_grad_(False)
-        return adapted
+        return freeze_ranks(super().apply(model, seed=seed))
 
     def before_update(self, model: PreTrainedModel | PeftModel) -> None:
         """Add the gradient of the penalty on singular vectors.
@@ -118,6 +113,14 @@ class AdaLora(Method):
         end = max(2, start + 1, round(self.shrink_until * total))
         config.total_step, config.tinit, config.tfinal = total, start, total - end
         model.base_model.update_and_allocate(step)
+
+
+def freeze_ranks(model: PreTrainedModel | PeftModel) -> PreTrainedModel | PeftModel:
+    """Keep the rank of each update a constant, in place: PEFT 0.21 forgets that when it moves one."""
+    for name, parameter in model.named_parameters():
+        if ".ranknum." in name:
+            parameter.requires_grad_(False)
+    return model
 
 
 def orthogonality_penalty(model: PreTrainedModel | PeftModel) -> Tensor:

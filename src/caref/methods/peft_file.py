@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from caref.errors import CarefError
-from caref.methods.adalora import orthogonality_penalty
+from caref.methods.adalora import freeze_ranks, orthogonality_penalty
 from caref.methods.method import Method, task_type
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PeftFile(Method):
             CarefError: If PEFT cannot apply the configuration to this model.
         """
         try:
-            return super().apply(model, seed=seed)
+            return freeze_ranks(super().apply(model, seed=seed))
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             if isinstance(error, CarefError):
                 raise
