@@ -18,12 +18,14 @@ FLOOR = {"errors", "registry", "settings"}
 """The package's own ground: known to all."""
 
 ALLOWED: dict[str, set[str]] = {
-    "losses": {"errors", "registry"},
+    # An objective calls the kernels that compute it; they know its reductions and its settings.
+    "losses": {"errors", "registry", "kernels"},
+    "kernels": {"losses"},
     "tasks": FLOOR,
     "protocol": FLOOR | {"tasks"},
     "models": FLOOR | {"tasks"},
     "methods": FLOOR | {"models"},
-    "training": FLOOR | {"losses", "models"},
+    "training": FLOOR | {"losses", "kernels", "models"},
     "generation": FLOOR | {"models", "tasks"},
     "metrics": FLOOR | {"generation.prediction", "__version__"},
     "results": FLOOR | {"generation.prediction"},
@@ -41,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "registry": {"errors"},
     "settings": {"errors"},
-    "__init__": {"losses"},
+    "__init__": {"losses", "kernels"},
     "__main__": {"cli"},
 }
 

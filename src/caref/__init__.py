@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from caref.kernels import defer_head
     from caref.losses import CarefLoss, caref_loss, kl_uniform_loss, sced_loss
 
 __version__ = "0.1.0"
@@ -16,11 +17,12 @@ __version__ = "0.1.0"
 _LAZY = {
     "CarefLoss": "caref.losses",
     "caref_loss": "caref.losses",
+    "defer_head": "caref.kernels",
     "kl_uniform_loss": "caref.losses",
     "sced_loss": "caref.losses",
 }
 
-__all__ = ["CarefLoss", "__version__", "caref_loss", "kl_uniform_loss", "sced_loss"]
+__all__ = ["CarefLoss", "__version__", "caref_loss", "defer_head", "kl_uniform_loss", "sced_loss"]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,7 @@ class AsftObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Zhu et al., 2025, arXiv:2509.23753; the direction of the divergence and the weight 0.1 are those of

@@ -8,6 +8,7 @@ from torch import Tensor
 from caref.losses.cross_entropy import cross_entropy_per_position
 from caref.losses.kl_uniform import kl_uniform_per_position
 from caref.losses.objective import Objective, Term, check_warmup, limit_penalties, weighted_sum
+from caref.losses.penalties import Normalize, Penalties
 from caref.losses.reduction import (
     Reduction,
     check_at_least,
@@ -15,7 +16,7 @@ from caref.losses.reduction import (
     kept_positions,
     reduce_positions,
 )
-from caref.losses.sced import Normalize, check_sced, sced_per_position
+from caref.losses.sced import check_sced, sced_per_position
 
 
 def caref_loss(
@@ -74,7 +75,7 @@ def caref_loss(
         CAREF, equation of the unified objective. The paper sums over positions; its public
         code averages, and these are the defaults of that code.
     """
-    _check_settings(alpha, beta, lambda_sced, lambda_kl, normalize)
+    check_settings(alpha, beta, lambda_sced, lambda_kl, normalize)
     if penalty_mask is not None:
         check_mask("penalty_mask", penalty_mask, logits)
     logits, labels, keep = kept_positions(logits, labels, ignore_index, mask)
@@ -101,6 +102,7 @@ class CarefLoss(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Example:
         >>> loss = CarefLoss(lambda_sced=0.01)
@@ -120,13 +122,18 @@ class CarefLoss(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_settings(self.alpha, self.beta, self.lambda_sced, self.lambda_kl, self.normalize)
+        check_settings(self.alpha, self.beta, self.lambda_sced, self.lambda_kl, self.normalize)
         check_warmup("sced_warmup", self.sced_warmup)
 
     def terms(self, logits: Tensor, labels: Tensor) -> list[Term]:
         """Cross-entropy, SCED and KL."""
         lambda_sced = self.warmed_up(self.lambda_sced, self.sced_warmup)
         return _terms(logits, labels, self.alpha, self.beta, lambda_sced, self.lambda_kl, self.normalize)
+
+    def penalties(self) -> Penalties:
+        """SCED and KL."""
+        lambda_sced = self.warmed_up(self.lambda_sced, self.sced_warmup)
+        return Penalties(lambda_sced, self.lambda_kl, self.alpha, self.beta, self.normalize)
 
 
 def _terms(
@@ -146,9 +153,10 @@ def _terms(
     ]
 
 
-def _check_settings(
+def check_settings(
     alpha: float, beta: float, lambda_sced: float, lambda_kl: float, normalize: Normalize | None
 ) -> None:
+    """Raise unless the settings are in range."""
     check_sced(alpha, beta, normalize)
     check_at_least("lambda_sced", lambda_sced, 0)
     check_at_least("lambda_kl", lambda_kl, 0)

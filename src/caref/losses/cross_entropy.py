@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from caref.losses.objective import Objective, Term
+from caref.losses.penalties import Penalties
 from caref.losses.reduction import Reduction, kept_positions, reduce_positions
 
 
@@ -64,8 +65,13 @@ class CrossEntropyObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
     """
 
     def terms(self, logits: Tensor, labels: Tensor) -> list[Term]:
         """Cross-entropy."""
         return [Term("ce", cross_entropy_per_position(logits.log_softmax(-1), labels), everywhere=True)]
+
+    def penalties(self) -> Penalties:
+        """None: cross-entropy alone."""
+        return Penalties()

@@ -34,6 +34,7 @@ class EaftObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Entropy-adaptive fine-tuning, 2026, arXiv:2601.02151.

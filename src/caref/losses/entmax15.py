@@ -26,6 +26,7 @@ class Entmax15Objective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Peters et al., 2019, arXiv:1905.05702; the package entmax, full sort.

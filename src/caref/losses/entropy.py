@@ -32,6 +32,7 @@ class EntropyObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Pereyra et al., 2017, arXiv:1701.06548; their weights are 0.1 to 2.

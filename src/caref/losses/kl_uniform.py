@@ -8,6 +8,7 @@ from torch import Tensor
 
 from caref.losses.cross_entropy import cross_entropy_per_position
 from caref.losses.objective import Objective, Term
+from caref.losses.penalties import Penalties
 from caref.losses.reduction import Reduction, check_at_least, kept_positions, reduce_positions
 
 
@@ -79,6 +80,7 @@ class KlUniformObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
     """
 
     lambda_kl: float = 0.1
@@ -94,3 +96,7 @@ class KlUniformObjective(Objective):
             Term("ce", cross_entropy_per_position(log_probs, labels), everywhere=True),
             Term("kl", kl_uniform_per_position(log_probs), self.lambda_kl),
         ]
+
+    def penalties(self) -> Penalties:
+        """KL."""
+        return Penalties(kl=self.lambda_kl)

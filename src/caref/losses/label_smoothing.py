@@ -23,6 +23,7 @@ class LabelSmoothingObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Szegedy et al., 2016, arXiv:1512.00567, section 7, with smoothing 0.1.

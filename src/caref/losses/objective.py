@@ -4,11 +4,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from caref.losses.penalties import Penalties
 from caref.losses.reduction import (
     Positions,
     Reduction,
@@ -17,6 +18,12 @@ from caref.losses.reduction import (
     reduce_positions,
 )
 from caref.losses.span import Span, span_mask
+
+if TYPE_CHECKING:
+    from caref.kernels.deferred import DeferredLogits
+
+Fused = Literal["auto", "off", "chunked", "compiled", "triton"]
+"""How an objective is computed; see `Objective`."""
 
 
 class Term(NamedTuple):
@@ -57,6 +64,8 @@ class Objective(ABC):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto" computes by a fused kernel where the objective has one, "off" by the formula as it
+            stands; "chunked", "compiled" and "triton" ask for one kernel.
     """
 
     needs_reference: ClassVar[bool] = False
@@ -70,10 +79,14 @@ class Objective(ABC):
     shift: bool = False
     ignore_index: int = -100
     reduction: Reduction = "mean"
+    fused: Fused = "auto"
 
     def __post_init__(self) -> None:
         check_choice("span", self.span, get_args(Span))
+        check_choice("fused", self.fused, get_args(Fused))
         check_choice("reduction", self.reduction, get_args(Reduction))
+        if self.fused not in ("auto", "off") and not self.has_kernel:
+            raise ValueError(f"{type(self).__name__} has no fused kernel; fused={self.fused!r} asks for one")
         if self.separator_ids is not None:
             self.separator_ids = [int(token) for token in self.separator_ids]
         if self.span != "all" and not self.separator_ids:
@@ -82,6 +95,7 @@ class Objective(ABC):
                 f"got {self.separator_ids}"
             )
         self.progress: float | None = None
+        self.ran: str | None = None
         self._sums: dict[str, Tensor] = {}
         self._positions: Tensor | None = None
 
@@ -96,6 +110,15 @@ class Objective(ABC):
             labels: Shape ``(...)``, int64, 0 at ignored positions.
         """
 
+    def penalties(self) -> Penalties | None:
+        """What a fused kernel computes in the place of `terms`; None where there is no such kernel."""
+        return None
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether a fused kernel computes this objective."""
+        return type(self).penalties is not Objective.penalties
+
     def __call__(
         self,
         logits: Any,
@@ -105,11 +128,12 @@ class Objective(ABC):
         mask: Tensor | None = None,
         num_items_in_batch: int | Tensor | None = None,
     ) -> Tensor:
-        """The objective's value, differentiable in the logits.
+        """The objective's value, differentiable in the logits; `ran` says afterwards what computed it.
 
         Args:
             logits: Scores, shape ``(..., tokens, vocab)``, or a model's output that has them
-                as ``.logits`` or ``["logits"]``.
+                as ``.logits`` or ``["logits"]``. A model may also promise
+                them: `caref.kernels.defer_head`.
             labels: Target ids, shape ``(..., tokens)``, int64.
             reference_logits: The base model's scores, like `logits`, for an objective with
                 `needs_reference`. Without them they are looked for in the model's output, as
@@ -125,8 +149,9 @@ class Objective(ABC):
 
         Raises:
             TypeError: If there are no logits, or a dtype is wrong.
-            ValueError: If the shapes disagree, a label lies outside the vocabulary, the reference
-                is needed and absent, or a warm-up was asked for and `set_progress` was never called.
+            ValueError: If the shapes disagree, a label lies outside the vocabulary, the reference is needed
+                and absent, a warm-up was asked for and `set_progress` was never called, or the kernel
+                asked for cannot run.
         """
         reference = self._reference_of(logits, reference_logits)
         logits = _logits_of(logits)
@@ -138,13 +163,50 @@ class Objective(ABC):
             logits, labels = logits[..., :-1, :], labels[..., 1:]
             reference = None if reference is None else reference[..., :-1, :]
             mask = None if mask is None else mask[..., 1:]
-        positions = kept_positions(logits, labels, self.ignore_index, mask)
+        span = span_mask(labels, self.span, self.separator_ids)
+        # A compiler that traces this fuses by itself.
+        penalties = None if self.fused == "off" or torch.compiler.is_compiling() else self.penalties()
+        if penalties is not None:
+            return self._fused(logits, labels, penalties, mask, span, num_items_in_batch)
+        self.ran = "eager"
+        positions = kept_positions(
+            logits if isinstance(logits, Tensor) else logits.compute(), labels, self.ignore_index, mask
+        )
         given = {} if reference is None else {"reference_logits": _like(reference, positions)}
         terms = self.terms(positions.logits, positions.labels, **given)
-        terms = limit_penalties(terms, span_mask(labels, self.span, self.separator_ids))
+        terms = limit_penalties(terms, span)
         if torch.is_grad_enabled():
-            self._add_components(terms, positions.keep)
+            kept = {term.name: term.values.detach().masked_fill(~positions.keep, 0.0) for term in terms}
+            self._note({name: values.sum() for name, values in kept.items()}, positions.keep.sum())
         return reduce_positions(weighted_sum(terms), positions.keep, self.reduction, num_items_in_batch)
+
+    def _fused(
+        self,
+        logits: "Tensor | DeferredLogits",
+        labels: Tensor,
+        penalties: Penalties,
+        mask: Tensor | None,
+        span: Tensor | None,
+        num_items_in_batch: int | Tensor | None,
+    ) -> Tensor:
+        # Kernels know the reductions of this room, so it can know them only when they are called.
+        from caref.kernels.fused import fused_loss
+
+        loss = fused_loss(
+            logits,
+            labels,
+            penalties,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            mask=mask,
+            penalty_mask=span,
+            num_items_in_batch=num_items_in_batch,
+            backend=self.fused,
+        )
+        self.ran = loss.ran
+        if torch.is_grad_enabled():
+            self._note(loss.sums, loss.positions)
+        return loss.value
 
     def distribution(self, logits: Tensor) -> Tensor:
         """The distribution that the loss is about, shape of `logits`: softmax, for all but sparse losses."""
@@ -218,12 +280,11 @@ class Objective(ABC):
             )
         return given
 
-    def _add_components(self, terms: list[Term], keep: Tensor) -> None:
-        with torch.no_grad():
-            for term in terms:
-                total = term.values.masked_fill(~keep, 0.0).sum()
-                self._sums[term.name] = self._sums[term.name] + total if term.name in self._sums else total
-            self._positions = keep.sum() if self._positions is None else self._positions + keep.sum()
+    def _note(self, sums: dict[str, Tensor], positions: Tensor) -> None:
+        """Remember the terms' sums for `pop_components`."""
+        for name, total in sums.items():
+            self._sums[name] = self._sums[name] + total if name in self._sums else total
+        self._positions = positions if self._positions is None else self._positions + positions
 
 
 def check_warmup(name: str, fraction: float) -> None:
@@ -242,12 +303,14 @@ def _like(reference: Tensor, positions: Positions) -> Tensor:
     return reference.detach().to(positions.logits).masked_fill(~positions.keep.unsqueeze(-1), 0.0)
 
 
-def _logits_of(outputs: Any) -> Tensor:
+def _logits_of(outputs: Any) -> "Tensor | DeferredLogits":
+    from caref.kernels.deferred import DeferredLogits
+
     if isinstance(outputs, Mapping) and "logits" in outputs:
         outputs = outputs["logits"]
-    elif hasattr(outputs, "logits"):
+    elif not isinstance(outputs, Tensor | DeferredLogits) and hasattr(outputs, "logits"):
         outputs = outputs.logits
-    if not isinstance(outputs, Tensor):
+    if not isinstance(outputs, Tensor | DeferredLogits):
         raise TypeError(
             f"expected logits, or a model's output that holds them as 'logits', got {type(outputs).__name__}"
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -33,23 +33,53 @@ def kept_positions(logits: Tensor, labels: Tensor, ignore_index: int, mask: Tens
             accelerator the labels are checked without waiting for it, and the error is that
             of the device.
     """
-    if not logits.is_floating_point():
+    keep = which_count(logits, labels, ignore_index, mask)
+    logits = logits.masked_fill(~keep.unsqueeze(-1), 0.0)
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()
+    return Positions(logits, labels.masked_fill(~keep, 0), keep)
+
+
+class LogitsLike(Protocol):
+    """What is checked of logits: a tensor is one, and so is a promise of one."""
+
+    @property
+    def shape(self) -> torch.Size:
+        """``(..., vocab)``."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """A floating dtype."""
+
+
+def which_count(
+    logits: LogitsLike,
+    labels: Tensor,
+    ignore_index: int,
+    mask: Tensor | None,
+    penalty_mask: Tensor | None = None,
+) -> Tensor:
+    """Check logits, labels and masks; the positions that count, shape ``(...)``, bool.
+
+    Raises:
+        TypeError: If a dtype is wrong.
+        ValueError: If the shapes disagree or a label lies outside the vocabulary.
+    """
+    if not logits.dtype.is_floating_point:
         raise TypeError(f"logits must be floating point, got {logits.dtype}")
-    if logits.dim() == 0 or logits.shape[-1] == 0:
+    if len(logits.shape) == 0 or logits.shape[-1] == 0:
         raise ValueError(f"logits must have shape (..., vocab) with vocab > 0, got {tuple(logits.shape)}")
     check_shape("labels", labels, logits.shape[:-1])
     if labels.dtype != torch.int64:
         raise TypeError(f"labels must be int64, got {labels.dtype}")
     _check_range(labels, logits.shape[-1], ignore_index)
-
+    if penalty_mask is not None:
+        check_mask("penalty_mask", penalty_mask, logits)
     keep = labels != ignore_index
     if mask is not None:
         check_mask("mask", mask, logits)
         keep = keep & mask
-    logits = logits.masked_fill(~keep.unsqueeze(-1), 0.0)
-    if logits.dtype in (torch.float16, torch.bfloat16):
-        logits = logits.float()
-    return Positions(logits, labels.masked_fill(~keep, 0), keep)
+    return keep
 
 
 def reduce_positions(
@@ -70,14 +100,19 @@ def reduce_positions(
         return values
     if reduction == "sum":
         return values.sum()
+    return values.sum() / mean_divisor(keep, num_items_in_batch)
+
+
+def mean_divisor(keep: Tensor, num_items_in_batch: int | Tensor | None) -> int | Tensor:
+    """What the sum is divided by for a mean: the number of positions, at least 1."""
     if num_items_in_batch is None:
         num_items_in_batch = keep.sum()
     if isinstance(num_items_in_batch, Tensor):
-        return values.sum() / num_items_in_batch.sum().clamp(min=1)
-    return values.sum() / max(num_items_in_batch, 1)
+        return num_items_in_batch.sum().clamp(min=1)
+    return max(num_items_in_batch, 1)
 
 
-def check_mask(name: str, mask: Tensor, logits: Tensor) -> None:
+def check_mask(name: str, mask: Tensor, logits: LogitsLike) -> None:
     """Raise unless `mask` is bool and has one value per position of `logits`."""
     check_shape(name, mask, logits.shape[:-1])
     if mask.dtype != torch.bool:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from caref.losses.cross_entropy import cross_entropy_per_position
 from caref.losses.kl_uniform import kl_contributions
 from caref.losses.objective import Objective, Term, check_warmup
+from caref.losses.penalties import Normalize, Penalties
 from caref.losses.reduction import (
     Reduction,
     check_at_least,
@@ -17,8 +18,6 @@ from caref.losses.reduction import (
     kept_positions,
     reduce_positions,
 )
-
-Normalize = Literal["log_vocab"]
 
 
 def sced_loss(
@@ -138,6 +137,7 @@ class ScedObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
     """
 
     alpha: float = 2.0
@@ -160,3 +160,8 @@ class ScedObjective(Objective):
             Term("ce", cross_entropy_per_position(log_probs, labels), everywhere=True),
             Term("sced", sced, self.warmed_up(self.lambda_sced, self.sced_warmup)),
         ]
+
+    def penalties(self) -> Penalties:
+        """SCED."""
+        weight = self.warmed_up(self.lambda_sced, self.sced_warmup)
+        return Penalties(sced=weight, alpha=self.alpha, beta=self.beta, normalize=self.normalize)

@@ -26,6 +26,7 @@ class SparsemaxObjective(Objective):
         shift: Compare logits at one position with the label at the next, for causal models.
         ignore_index: The label of padding and prompt positions.
         reduction: "mean" over kept positions, "sum" or "none".
+        fused: "auto", "off" for the formula as it stands, or the kernel to use; see `Objective`.
 
     Source:
         Martins and Astudillo, 2016, arXiv:1602.02068; the package entmax, full sort.
