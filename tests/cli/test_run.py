@@ -57,6 +57,7 @@ def test_a_file_of_settings(caref: Caref, small: list[str], own_data: Path, tmp_
         "out": str(tmp_path / "runs"),
         "eval_batch_size": 2,
         "save_adapter": False,
+        "fused": False,  # what YAML makes of off
         "learning-rate": "1e-3",
         "epochs": 9,
     }
@@ -65,6 +66,7 @@ def test_a_file_of_settings(caref: Caref, small: list[str], own_data: Path, tmp_
     assert caref("run", "--config", config, "--epochs", 2).code == 0
     (run,) = (tmp_path / "runs").iterdir()
     assert not (run / "adapter").exists()
+    assert '"objective_computed_by": "eager"' in (run / "environment.json").read_text()
     by_flag = caref("run", *small, "--seeds", 5, "--learning-rate", "0.001", "--out", tmp_path / "runs")
     assert by_flag.err == "1 of 1 runs are complete already\n"
 
@@ -84,6 +86,7 @@ def test_a_file_of_settings(caref: Caref, small: list[str], own_data: Path, tmp_
             "eval_batch_size must be a whole number from 1, got 0",
         ),
         ("{task: esnli, model: m, save_adapter: 1}", "save_adapter must be true or false, got 1"),
+        ("{task: esnli, model: m, fused: true}", "fused must be one of auto, off"),
         ("{task: esnli, model: m, out: 3}", "out must be a folder, got 3"),
         ("{task: esnli, model: m, epochs: many}", "epochs: Input should be a valid number"),
         ("{task: esnli, model: m, method: [aq]}", "method: Input should be a valid string"),
@@ -124,6 +127,8 @@ def test_a_file_of_settings_that_is_not_there(caref: Caref, tmp_path: Path) -> N
         (["--seeds", "1,a"], "seeds must be whole numbers from 0, separated by commas, got '1,a'"),
         (["--seeds", "4294967296"], "seed: Input should be less than 4294967296"),
         (["--splits", "1", "--seeds", "1"], "give either splits (FEB's) or seeds (your own), not both"),
+        (["--fused", "on"], "fused must be one of auto, off, chunked, compiled, triton, got 'on'"),
+        (["--objective", "focal", "--fused", "chunked"], "FocalObjective has no fused kernel"),
         (["--report-to", "tensorbord"], "unknown reporter 'tensorbord'; there are:"),
         (["--shots", "7"], "shots must be a positive multiple of 2, the number of labels, got 7; try 6 or 8"),
     ],

@@ -69,6 +69,31 @@ def test_predictions_history_and_scores(done: RunDirectory) -> None:
     assert all("kl" in " ".join(entry) for entry in history if "loss" in entry)
 
 
+@pytest.mark.parametrize(
+    ("objective", "fused", "computed_by"),
+    [
+        ("caref", "auto", "chunked, from hidden states"),
+        ("caref", "off", "eager"),
+        ("focal", "auto", "eager"),
+    ],
+)
+def test_the_environment_says_what_computed_the_objective(
+    make_spec: MakeSpec, tmp_path: Path, objective: str, fused: str, computed_by: str
+) -> None:
+    done = run(make_spec(objective=objective), tmp_path, fused=fused)
+    assert json.loads((done.path / "environment.json").read_text())["objective_computed_by"] == computed_by
+
+
+def test_a_kernel_that_cannot_run_is_refused_before_anything_is_written(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr("torch.accelerator.current_accelerator", lambda: None)
+    with pytest.raises(CarefError, match="the Triton kernel cannot run here"):
+        run(make_spec(), tmp_path, fused="triton")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_environment_says_what_it_took(done: RunDirectory) -> None:
     environment = json.loads((done.path / "environment.json").read_text())
     stages = ["load", "training", "decoding", "scoring"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -40,6 +40,13 @@ def run(
             help="Keep the trained weights, which caref predict needs. Default: on.",
         ),
     ] = None,
+    fused: Annotated[
+        str | None,
+        typer.Option(
+            help="How the objective is computed: auto, off (the formula as it stands), chunked, compiled or "
+            "triton. Default: auto."
+        ),
+    ] = None,
     settings: dict[str, Any],
 ) -> None:
     """Train and evaluate.
@@ -60,13 +67,14 @@ def run(
     asked = {**_read_config(config), **settings}
     in_file = {name: asked.pop(name, None) for name in ("splits", "seeds")}
     given = {"out": out, "eval_batch_size": eval_batch_size, "report_to": report_to}
-    given |= {"save_adapter": save_adapter}
+    given |= {"save_adapter": save_adapter, "fused": fused}
     how = {name: asked.pop(name, None) if value is None else value for name, value in given.items()}
     root = Path(_of_type(str | Path, "out", how["out"], "runs"))
     options = RunOptions(
         eval_batch_size=_of_type(int, "eval_batch_size", how["eval_batch_size"], 64),
         report_to=_words(how["report_to"]),
         save_adapter=_of_type(bool, "save_adapter", how["save_adapter"], True),
+        fused=_fused(how["fused"]),
     )
     by_flag = splits is not None or seeds is not None
     chosen = _seeds(splits, seeds) if by_flag else _seeds(**in_file)
@@ -77,7 +85,7 @@ def run(
     if missing:
         typer.echo("reading data, model and metrics", err=True)
         check_reporters(options.report_to)
-        check_specs(missing, resources)
+        check_specs(missing, resources, fused=options.fused)
     if not is_first_process():
         run_series(specs, root, options=options, resources=resources)
         return
@@ -115,6 +123,16 @@ def _of_type(kind: Any, name: str, value: Any, default: Any) -> Any:
         wanted = {bool: "true or false", int: "a whole number from 1"}.get(kind, "a folder")
         raise CarefError(f"{name} must be {wanted}, got {value!r}")
     return value
+
+
+def _fused(value: object) -> str:
+    """YAML 1.1 reads off, without quotes, as false."""
+    from caref.losses.objective import Fused
+
+    value = "off" if value is False else "auto" if value is None else value
+    if value not in get_args(Fused):
+        raise CarefError(f"fused must be one of {', '.join(get_args(Fused))}, got {value!r}")
+    return str(value)
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caref.errors import CarefError
 from caref.experiments.resources import Resources
@@ -63,17 +63,31 @@ def make_encoder(spec: RunSpec, resources: Resources, config: PreTrainedConfig) 
     )
 
 
-def make_objective(spec: RunSpec, encoder: Encoder) -> Objective:
+def make_objective(spec: RunSpec, encoder: Encoder, *, fused: str = "auto") -> Objective:
     """The loss that a spec asks for.
 
     It is told how this tokenizer writes the separator, and whether the model is decoder-only: then the
     logits at one position are those of the next token.
+
+    Args:
+        spec: Its objective and settings.
+        encoder: Of this run.
+        fused: How it is computed.
+
+    Raises:
+        CarefError: If a kernel is asked for that the objective does not have.
     """
     from caref.losses import OBJECTIVES
 
-    return OBJECTIVES.get(spec.objective)(
-        separator_ids=encoder.separator_ids(), shift=encoder.decoder_only, **spec.objective_settings
-    )
+    wiring: dict[str, Any] = {
+        "separator_ids": encoder.separator_ids(),
+        "shift": encoder.decoder_only,
+        "fused": fused,
+    }
+    try:
+        return OBJECTIVES.get(spec.objective)(**wiring, **spec.objective_settings)
+    except ValueError as error:
+        raise CarefError(str(error)) from error
 
 
 def check_positions(spec: RunSpec, encoder: Encoder, model: PreTrainedModel | PeftModel) -> None:

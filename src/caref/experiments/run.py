@@ -37,11 +37,14 @@ class RunOptions:
         eval_batch_size: Examples decoded at once.
         report_to: The Trainer's reporters: ``tensorboard``, ``wandb``, ``mlflow``.
         save_adapter: Keep the trained weights.
+        fused: How the objective is computed: ``auto`` or ``off``, or the kernel to use. Curves are the same
+            but for rounding.
     """
 
     eval_batch_size: int = 64
     report_to: tuple[str, ...] = ()
     save_adapter: bool = True
+    fused: str = "auto"
 
 
 def execute(
@@ -69,14 +72,14 @@ def execute(
     if directory.is_complete:
         return directory.read_result()
     if not is_first_process():
-        return _train_along(spec, directory, resources)
+        return _train_along(spec, directory, options, resources)
     stages = StageRecorder()
     with directory.claimed():
         if directory.is_complete:  # another process has just done it
             return directory.read_result()
         check_reporters(options.report_to)
         with stages.stage("load"):
-            prepared = _prepare(spec, resources)
+            prepared = _prepare(spec, options, resources)
         # From here on something is written: whatever is wrong with the spec has shown by now.
         directory.start(spec.model_dump(mode="json"))
         directory.keep_files(task=spec.task, prompt=spec.prompt)
@@ -99,7 +102,7 @@ class _Prepared:
     evaluated: list[EncodedExample]
 
 
-def _prepare(spec: RunSpec, resources: Resources) -> _Prepared:
+def _prepare(spec: RunSpec, options: RunOptions, resources: Resources) -> _Prepared:
     from caref.methods import METHODS
     from caref.methods.counting import count_parameters
     from caref.models.loading import ModelSource, load_model
@@ -110,25 +113,28 @@ def _prepare(spec: RunSpec, resources: Resources) -> _Prepared:
     encoder = make_encoder(spec, resources, base.config)
     method = METHODS.get(spec.method)(**spec.method_settings)
     model = method.apply(base, seed=spec.seed)
+    objective = make_objective(spec, encoder, fused=options.fused)
     check_positions(spec, encoder, model)
-    check_trainable(model, spec.training)
+    check_trainable(model, spec.training, objective)
     return _Prepared(
         split=split,
         method=method,
         model=model,
         parameters=count_parameters(model),
         encoder=encoder,
-        objective=make_objective(spec, encoder),
+        objective=objective,
         shots=encoder.encode_all(split.train),
         evaluated=encoder.encode_all(split.validation),
     )
 
 
-def _train_along(spec: RunSpec, directory: RunDirectory, resources: Resources) -> RunResult:
+def _train_along(
+    spec: RunSpec, directory: RunDirectory, options: RunOptions, resources: Resources
+) -> RunResult:
     """Take part in a training whose first process writes, answers and measures."""
     from caref.training.train import train
 
-    prepared = _prepare(spec, resources)
+    prepared = _prepare(spec, options, resources)
     train(
         prepared.model,
         prepared.encoder.tokenizer,
@@ -220,7 +226,8 @@ def _execute(
     )
     if options.save_adapter:
         directory.write_card(_card(spec, prepared, directory, result, predictions[0].input))
-    directory.finish(result, {**describe_environment(), **stages.as_json()})
+    environment = {**describe_environment(), "objective_computed_by": training.computed_by}
+    directory.finish(result, {**environment, **stages.as_json()})
     return result
 
 

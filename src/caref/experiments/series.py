@@ -27,11 +27,16 @@ def missing_runs(specs: Sequence[RunSpec], root: Path) -> list[RunSpec]:
     return [spec for spec in specs if not RunDirectory(root / spec.directory_name).is_complete]
 
 
-def check_specs(specs: Sequence[RunSpec], resources: Resources) -> None:
+def check_specs(specs: Sequence[RunSpec], resources: Resources, *, fused: str = "auto") -> None:
     """Find what is wrong with any of the specs before the first hour of work, not after it.
 
     Reads the data, draws every split and tokenizes its shots, reads the models' configurations, and
     computes every metric of one made-up prediction, which loads its encoder.
+
+    Args:
+        specs: Of the runs to come.
+        resources: Data and encoders, which the runs will use again.
+        fused: How the objectives will be computed.
 
     Raises:
         CarefError: On the first thing that is wrong.
@@ -48,8 +53,7 @@ def check_specs(specs: Sequence[RunSpec], resources: Resources) -> None:
             model = METHODS.get(spec.method)(**spec.method_settings).apply(empty_model(config))
             encoder = make_encoder(spec, resources, config)
             check_positions(spec, encoder, model)
-            check_trainable(model, spec.training)
-            make_objective(spec, encoder)
+            check_trainable(model, spec.training, make_objective(spec, encoder, fused=fused))
             for metric in resources.metrics(spec):
                 metric.compute([_MADE_UP])
             encoders[spec.setting_id] = encoder

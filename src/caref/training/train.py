@@ -14,6 +14,8 @@ import torch
 from transformers import DataCollatorForSeq2Seq, Trainer, TrainingArguments, set_seed
 
 from caref.errors import CarefError
+from caref.kernels.backends import choose_backend
+from caref.kernels.head import defer_head, why_not_deferred
 from caref.models.encoding import EncodedExample
 from caref.training.callbacks import ObjectiveCallback, StepCallback, UpdateCallback, UpdateHooks
 from caref.training.reference import with_reference_logits
@@ -33,10 +35,12 @@ class TrainingResult:
     Attributes:
         steps: Optimizer steps done.
         history: The Trainer's log: loss, learning rate, gradient norm, the objective's terms, a step each.
+        computed_by: What computed the objective: a kernel, or ``eager``; None where nothing was trained.
     """
 
     steps: int
     history: list[dict[str, Any]]
+    computed_by: str | None = None
 
 
 def train(
@@ -64,8 +68,9 @@ def train(
         model: A model to which a method was applied.
         tokenizer: Pads the batches.
         examples: At least one; their order does not matter beyond the shuffle's seed.
-        objective: Called as the Trainer's ``compute_loss_func``. Where it needs the base's logits, every
-            step makes a second forward pass for them.
+        objective: Called as the Trainer's ``compute_loss_func``. Where it has a fused kernel, it is given
+            hidden states and the model's head, and no logits are made but by the chunk. Where it needs the
+            base's logits, every step makes a second forward pass for them.
         settings: Optimizer, schedule, lengths, precision.
         seed: Of shuffling and dropout.
         work_dir: Where checkpoints go, where any are asked for.
@@ -75,9 +80,9 @@ def train(
         on_step: Called with steps done and steps in all.
 
     Raises:
-        CarefError: If the settings do not suit the model's adapter.
+        CarefError: If the settings do not suit the model's adapter, or the objective's kernel cannot run.
     """
-    check_trainable(model, settings)
+    check_trainable(model, settings, objective)
     if settings.epochs == 0 and settings.max_steps <= 0:
         return TrainingResult(steps=0, history=[])
     set_seed(seed)
@@ -138,22 +143,34 @@ def train(
         if objective.needs_reference
         else nullcontext()
     )
-    with reference:
+    # Several GPUs in one process gather the outputs of their copies, which must be tensors then.
+    deferred = objective.has_kernel and objective.fused != "off" and arguments.n_gpu <= 1
+    head = defer_head(model) if deferred and why_not_deferred(model) is None else nullcontext()
+    with reference, head:
         trainer.train(resume_from_checkpoint=_last_checkpoint(work_dir) if checkpoints else None)
-    return TrainingResult(steps=trainer.state.global_step, history=list(trainer.state.log_history))
+    return TrainingResult(trainer.state.global_step, list(trainer.state.log_history), objective.ran)
 
 
-def check_trainable(model: PreTrainedModel | PeftModel, settings: TrainingSettings) -> None:
-    """Refuse settings under which an adapter cannot be trained.
+def check_trainable(
+    model: PreTrainedModel | PeftModel, settings: TrainingSettings, objective: Objective
+) -> None:
+    """Refuse settings under which an adapter cannot be trained, or an objective not be computed.
 
     Raises:
-        CarefError: If activations were to be recomputed with a prefix: a layer that is, has no cache.
+        CarefError: If activations were to be recomputed with a prefix: a layer that is, has no cache; or if
+            the kernel that is asked for cannot run here.
     """
     from peft import PeftModel, PeftType
 
     prefixed = isinstance(model, PeftModel) and model.active_peft_config.peft_type == PeftType.PREFIX_TUNING
     if settings.gradient_checkpointing and prefixed:
         raise CarefError("prefix tuning cannot be trained with --gradient-checkpointing")
+    if objective.fused not in ("auto", "off"):
+        device = torch.accelerator.current_accelerator() or torch.device("cpu")
+        try:
+            choose_backend(device, torch.float32, objective.fused)
+        except ValueError as error:
+            raise CarefError(str(error)) from error
 
 
 def _joined(features: list[dict[str, list[int]]], *, padding: int) -> dict[str, torch.Tensor]:
