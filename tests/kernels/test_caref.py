@@ -744,6 +744,19 @@ def test_compiled(alpha: float, beta: float, softcap: float | None) -> None:
 @pytest.mark.usefixtures("afresh")
 @needs_compiler
 @pytest.mark.slow
+def test_each_of_many_formulas_is_compiled() -> None:
+    """A search over exponents has more than torch.compile makes of one function; it would say so."""
+    logits, labels = torch.randn(30, 200), torch.randint(0, 200, (30,))
+    for alpha in (1.1, 1.2, 1.3, 1.4, 1.6, 1.7, 1.8, 1.9, 2.1, 2.2):
+        for rows in (30, 20, 10):
+            part = logits[:rows], labels[:rows]
+            found = caref_loss(*part, alpha=alpha, fused="compiled")
+            torch.testing.assert_close(found, eager_loss(*part, alpha=alpha))
+
+
+@pytest.mark.usefixtures("afresh")
+@needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
 def test_compiled_no_less_exact_than_eager(dtype: torch.dtype) -> None:
     logits, labels = (3 * torch.randn(30, 200)).to(dtype), torch.randint(0, 200, (30,))

@@ -40,7 +40,7 @@ def test_bounds_and_budget(
         budget = memory_mib * MIB
     assert chunk <= 16 or chunk * vocab * itemsize <= budget
     if device is CPU and memory_mib is None:
-        assert chunk <= 128
+        assert chunk <= max(128, 8 * MIB // (vocab * itemsize))
     parts = sizes(rows, chunk)
     # None is smaller than the others by more than there are of them, nor is there one that is not needed.
     assert not parts or max(parts) - min(parts) < len(parts)
@@ -56,6 +56,7 @@ def test_bounds_and_budget(
         (128, 8, 32128, CPU, None, 128),
         (130, 8, 32128, CPU, None, 65),  # not 128 and 2
         (1024, 8, 32128, CPU, None, 128),
+        (5000, 8, 1000, CPU, None, 1667),  # 8 MiB are 2097 rows
         (1024, 8, 151936, CPU, None, 103),  # 64 MiB are 110 rows: ten chunks, all but equal
         (8192, 4096, 151936, CPU, None, 110),  # however large the hidden states are
         (1024, 1024, 32128, GPU, None, 512),  # 64 MiB are 522 rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import types
 from collections.abc import Callable
 
 import torch
@@ -35,8 +36,10 @@ def row_terms(
     else:
         own = scores.gather(1, safe).squeeze(1).masked_fill(~counted, 0.0)
         pull = rows * (1 - (own.to(dtype) / softcap).tanh().square())
-    shape, wanted = penalties._replace(sced=None, kl=None), gradient is not None
-    formula = _compiled(shape, penalties.names, softcap, wanted)
+    exponents = penalties._replace(sced=None, kl=None)
+    # The compiler makes variants of its own for these, and only a few of one function.
+    alike = (scores.dtype, gradient is None, gradient is scores, *(size == 1 for size in scores.shape))
+    formula = _compiled(exponents, penalties.names, softcap, alike)
     terms = formula(scores, safe, counted, numbers, rows, where.to(dtype), gradient)
     if gradient is not None:
         gradient.scatter_add_(1, safe, -pull.unsqueeze(1).to(gradient.dtype))
@@ -49,8 +52,10 @@ Formula = Callable[
 
 
 @functools.cache
-def _compiled(shape: Penalties, names: tuple[str, ...], softcap: float | None, wanted: bool) -> Formula:
-    """The formula of these exponents and terms, compiled once for all shapes."""
+def _compiled(
+    exponents: Penalties, names: tuple[str, ...], softcap: float | None, alike: tuple[object, ...]
+) -> Formula:
+    """The formula of these exponents and terms, compiled once for inputs that are alike."""
 
     def formula(
         scores: Tensor,
@@ -76,8 +81,8 @@ def _compiled(shape: Penalties, names: tuple[str, ...], softcap: float | None, w
             kl = q.sum(-1) * where
             slope = slope + (numbers[1] * where).unsqueeze(1) * bracket
         if "sced" in names:
-            value, by_p = _sced(q, bracket, -torch.expm1(log_p), shape.alpha, shape.beta)
-            unit = shape.sced_unit(vocab)
+            value, by_p = _sced(q, bracket, -torch.expm1(log_p), exponents.alpha, exponents.beta)
+            unit = exponents.sced_unit(vocab)
             sced = value * where / unit
             slope = slope + (numbers[0] / unit * where).unsqueeze(1) * by_p
         if out is not None:
@@ -86,7 +91,10 @@ def _compiled(shape: Penalties, names: tuple[str, ...], softcap: float | None, w
             out.copy_(by_score if tanh is None else by_score * (1 - tanh * tanh))
         return ce, sced, kl
 
-    return torch.compile(formula, dynamic=True)
+    # The compiler counts what it made of one code object and gives up at a few: every formula has its own.
+    # Should it give up nevertheless, fullgraph makes that an error.
+    own = types.FunctionType(formula.__code__.replace(), globals(), closure=formula.__closure__)
+    return torch.compile(own, dynamic=True, fullgraph=True)
 
 
 def _sced(q: Tensor, bracket: Tensor, rest: Tensor, alpha: float, beta: float) -> tuple[Tensor, Tensor]:

@@ -100,7 +100,7 @@ def _of_promised(
     where = (work.labels >= 0).nonzero().squeeze(1)
     rows, some = len(hidden), len(where) < len(hidden)
     if some:
-        hidden, work = hidden[where], work.of_rows(where)
+        hidden, work = hidden.index_select(0, where), work.of_rows(where)
     chosen = choose_backend(hidden.device, hidden.dtype, backend)
     chunk = rows_per_chunk(
         len(hidden),
