@@ -4,10 +4,10 @@
     python benchmarks/scripts/fused_loss.py --device cuda --dtype bfloat16 --head trained --compile
 
 Every round times every implementation, and ratios are medians over rounds. All that compute CAREF have
-to give the same gradients. Peak memory is what a call
-holds beyond its inputs, measured in a call of its own. `linear+cross_entropy`, `liger` and
+to give the same gradients. Peak memory is what a call holds beyond its inputs, measured in a call of its
+own; what a library of matrix products takes for itself is not counted. `linear+cross_entropy`, `liger` and
 `cut-cross-entropy` compute cross-entropy alone, without CAREF's penalties; `matmuls` only the matrix
-products. Without --shapes all of them are measured that fit in the memory given.
+products, as F.linear does them. Without --shapes all of them are measured that fit in the memory given.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from loss_implementations import (
     EAGER_COMPILED,
     FUSED,
     FUSED_COMPILED,
+    FUSED_WITHOUT_ONEDNN,
     LIGER,
     LOGITS,
     LOGITS_CROSS_ENTROPY,
@@ -144,7 +145,7 @@ def check_agreement(steps: Mapping[str, Step], dtype: torch.dtype) -> None:
     """Raise unless all that compute CAREF give the gradients of the formula."""
     for name in steps:
         prefix = LOGITS if name.startswith(LOGITS) else ""
-        if name.removeprefix(LOGITS) not in (FUSED, FUSED_COMPILED, EAGER_COMPILED):
+        if name.removeprefix(LOGITS) not in (FUSED, FUSED_COMPILED, FUSED_WITHOUT_ONEDNN, EAGER_COMPILED):
             continue
         if prefix + EAGER not in steps:
             print(f"gradients of {name} not compared: {prefix + EAGER} is left out")
@@ -190,7 +191,7 @@ def print_table(measured: Measured) -> None:
     prefix = LOGITS if measured.group.baseline.startswith(LOGITS) else ""
     print(f"\n{measured.group.benchmark} {measured.group.shape_of(measured.shape)}")
     headings = ("median ms", "q25", "q75", "/ce", "/eager", "/matmuls", "peak MiB", "/eager")
-    print(f"{'':22}" + "".join(f"{heading:>11}" for heading in headings))
+    print(f"{'':24}" + "".join(f"{heading:>11}" for heading in headings))
     for name, values in measured.seconds.items():
         columns = summary([1000 * value for value in values], values)
         bases = (measured.group.baseline, prefix + EAGER, MATMULS)
@@ -200,7 +201,7 @@ def print_table(measured: Measured) -> None:
             measured.peak_bytes[name] / MIB,
             measured.ratio("peak", name, prefix + EAGER),
         ]
-        print(f"{name:22}" + "".join(f"{'-' if cell is None else f'{cell:.4g}':>11}" for cell in cells))
+        print(f"{name:24}" + "".join(f"{'-' if cell is None else f'{cell:.4g}':>11}" for cell in cells))
 
 
 def verdicts(measured: list[Measured], setting: Setting) -> Iterable[str]:

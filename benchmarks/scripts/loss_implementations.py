@@ -19,6 +19,7 @@ from caref.kernels.products import linear
 from caref.losses import caref_loss
 
 FUSED, FUSED_COMPILED = "fused", "fused-compiled"
+FUSED_WITHOUT_ONEDNN = "fused-without-onednn"
 EAGER, EAGER_COMPILED = "eager", "eager-compiled"
 CROSS_ENTROPY = "linear+cross_entropy"
 MATMULS, MATMULS_ONEDNN = "matmuls", "matmuls-onednn"
@@ -99,6 +100,8 @@ def through_head(shape: Shape, setting: Setting) -> Implementations:
     elif setting.compile:
         losses[FUSED_COMPILED] = lambda: linear_caref_loss(hidden, weight, labels, fused="compiled")
         losses[EAGER_COMPILED] = torch.compile(eager, dynamic=False)
+    if setting.device == "cpu" and setting.dtype == torch.float32:
+        losses[FUSED_WITHOUT_ONEDNN] = lambda: _without_onednn(losses[FUSED])
     steps = _with_backward(losses, [hidden, weight] if setting.trained else [hidden])
     steps[MATMULS] = _matmuls(F.linear, hidden.detach(), weight.detach(), setting.trained)
     if setting.device == "cpu" and setting.dtype == torch.float32:
@@ -118,6 +121,12 @@ def from_logits(shape: Shape, setting: Setting) -> Implementations:
         LOGITS_CROSS_ENTROPY: lambda: F.cross_entropy(logits, labels),
     }
     return Implementations(_with_backward(losses, [logits]), {})
+
+
+def _without_onednn(loss: Loss) -> Tensor:
+    """With the matrix products that F.linear takes: what is won by fusing alone."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        return loss()
 
 
 def why_not_compile(device: str) -> str | None:

@@ -12,7 +12,9 @@ import torch
 SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks" / "scripts"
 MIB = 2**20
 
-THROUGH_HEAD = ["fused", "eager", "linear+cross_entropy", "matmuls", "matmuls-onednn"]
+THROUGH_HEAD = [
+    *("fused", "eager", "linear+cross_entropy", "fused-without-onednn", "matmuls", "matmuls-onednn"),
+]
 FROM_LOGITS = ["logits-fused", "logits-eager", "logits-cross_entropy"]
 
 
