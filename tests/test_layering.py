@@ -18,9 +18,10 @@ FLOOR = {"errors", "registry", "settings"}
 """The package's own ground: known to all."""
 
 ALLOWED: dict[str, set[str]] = {
-    # An objective calls the kernels that compute it; they know its reductions and its settings.
+    # The interface of an objective calls the kernels. Of losses these know what lies below that interface;
+    # only the function that takes CAREF's settings one by one knows their checks.
     "losses": {"errors", "registry", "kernels"},
-    "kernels": {"losses"},
+    "kernels": {"losses.penalties", "losses.reduction", "losses.caref"},
     "tasks": FLOOR,
     "protocol": FLOOR | {"tasks"},
     "models": FLOOR | {"tasks"},

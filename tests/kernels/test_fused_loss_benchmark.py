@@ -144,3 +144,12 @@ def test_a_target_is_judged_by_what_was_measured(benchmark: ModuleType, implemen
     ] * 2
     slow = measured._replace(seconds=seconds | {"fused": [9.0, 9.0, 9.0]})
     assert next(iter(benchmark.verdicts([slow], setting))).endswith(": 4.5, NOT met")
+
+
+def test_the_page_holds_the_measured_numbers(benchmark: ModuleType) -> None:
+    import speed_page
+
+    text = speed_page.PAGE.read_text(encoding="utf-8")
+    assert text.count("<!-- table: ") == len(speed_page.TABLES)
+    assert speed_page.page(text) == text, "python benchmarks/scripts/speed_page.py"
+    assert "| 256 × 512 × 32,128 |" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
 from typing import Literal, get_args
@@ -14,6 +15,12 @@ from caref.losses.reduction import check_choice
 
 Backend = Literal["chunked", "compiled", "triton"]
 """``chunked``: PyTorch, any device. ``compiled``: the same through torch.compile. ``triton``: GPUs."""
+
+_MODULES: dict[Backend, str] = {
+    "chunked": "caref.kernels.chunked",
+    "compiled": "caref.kernels.compiled",
+    "triton": "caref.kernels.triton_rows",
+}
 
 
 def choose_backend(device: torch.device, dtype: torch.dtype, asked: str = "auto") -> Backend:
@@ -35,17 +42,7 @@ def choose_backend(device: torch.device, dtype: torch.dtype, asked: str = "auto"
 
 def row_kernel(backend: Backend) -> RowKernel:
     """The function behind a backend's name."""
-    if backend == "triton":
-        from caref.kernels.triton_rows import row_terms
-
-        return row_terms
-    if backend == "compiled":
-        from caref.kernels.compiled import row_terms
-
-        return row_terms
-    from caref.kernels.chunked import row_terms
-
-    return row_terms
+    return importlib.import_module(_MODULES[backend]).row_terms
 
 
 def _why_no_triton(device: torch.device, dtype: torch.dtype) -> str | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from caref.kernels.backends import Backend
 from caref.kernels.deferred import DeferredLogits
 from caref.kernels.fused import fused_loss
 from caref.losses.caref import check_settings
-from caref.losses.objective import Fused
 from caref.losses.penalties import Normalize, Penalties
 from caref.losses.reduction import Reduction
 
@@ -30,7 +31,7 @@ def caref_loss(
     mask: Tensor | None = None,
     penalty_mask: Tensor | None = None,
     num_items_in_batch: int | Tensor | None = None,
-    fused: Fused = "auto",
+    fused: Literal["auto", Backend] = "auto",
 ) -> Tensor:
     """`caref.losses.caref_loss` as one operation with its gradient; arguments and values are the same.
 
@@ -99,7 +100,7 @@ def linear_caref_loss(
     mask: Tensor | None = None,
     penalty_mask: Tensor | None = None,
     num_items_in_batch: int | Tensor | None = None,
-    fused: Fused = "auto",
+    fused: Literal["auto", Backend] = "auto",
     memory_mib: float | None = None,
 ) -> Tensor:
     """The CAREF objective of ``softcap(scale * (hidden @ weight.T + bias))``, a chunk of logits at a time.

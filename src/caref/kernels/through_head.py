@@ -71,6 +71,7 @@ class _ThroughHead(torch.autograd.Function):
             gradients = _Gradients(*ctx.saved_tensors)
             by_weight, by_bias = (each if each is None else times(each, upstream) for each in gradients[1:])
         by_hidden = gradients.hidden if gradients.hidden is None else times(gradients.hidden, factor)
+        # What is wider than its input is narrowed by PyTorch.
         return by_hidden, by_weight, by_bias, None
 
 
@@ -84,8 +85,9 @@ class _Gradients(NamedTuple):
     hidden: Tensor | None
     """Of each row's own value: shape and dtype of the hidden states."""
     weight: Tensor | None
-    """Of the weighted sum over rows, shape and dtype of the weight."""
+    """Of the weighted sum over rows, shape of the weight, float32 at least."""
     bias: Tensor | None
+    """The same of the bias."""
 
 
 def _chunk_by_chunk(
@@ -98,10 +100,12 @@ def _chunk_by_chunk(
 ) -> tuple[Tensor, _Gradients]:
     """The terms of every row, and the gradients that are wanted.
 
-    Sums over rows are kept in float32 at least: that of many chunks in half precision would lose what a
-    single product keeps.
+    `row_weights`, one number or shape ``(rows, 1)``, go into the gradients of weight and bias. These sums
+    over rows are kept in float32 at least: that of many chunks in half precision would lose what a single
+    product keeps.
     """
     work, rows = rest.work, len(hidden)
+    by_row = row_weights if isinstance(row_weights, Tensor) and row_weights.dim() > 0 else None
     summed = torch.promote_types(weight.dtype, torch.float32)
     by_hidden = torch.empty_like(hidden) if wanted.hidden else None
     by_weight = torch.zeros_like(weight, dtype=summed) if wanted.weight else None
@@ -120,18 +124,19 @@ def _chunk_by_chunk(
         )
         if by_hidden is not None:
             by_hidden[part] = linear(logits, weight.t())
-        if by_weight is None and by_bias is None:
-            continue
-        each = row_weights[part] if isinstance(row_weights, Tensor) and row_weights.dim() else row_weights
+        here = hidden[part]
+        if by_row is not None and (wanted.weight or wanted.bias):
+            # What reaches the loss from above may be too large for half precision, or too small.
+            logits, here = logits.to(summed) * by_row[part], here.to(summed)
         if by_weight is not None:
-            _add_product(by_weight, logits.t(), (hidden[part] * each).to(hidden.dtype))
+            _add_product(by_weight, logits.t(), here)
         if by_bias is not None:
-            by_bias += (logits * each).sum(0, dtype=summed)
-    return terms, _Gradients(
-        by_hidden,
-        None if by_weight is None else by_weight.to(weight.dtype),
-        None if by_bias is None or bias is None else by_bias.to(bias.dtype),
-    )
+            by_bias += logits.sum(0, dtype=summed)
+    if by_row is None:
+        for total in (by_weight, by_bias):
+            if total is not None:
+                total.mul_(row_weights)
+    return terms, _Gradients(by_hidden, by_weight, by_bias)
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

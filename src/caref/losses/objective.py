@@ -4,11 +4,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from caref.kernels.backends import Backend
+from caref.kernels.deferred import DeferredLogits
+from caref.kernels.fused import fused_loss
 from caref.losses.penalties import Penalties
 from caref.losses.reduction import (
     Positions,
@@ -19,10 +22,7 @@ from caref.losses.reduction import (
 )
 from caref.losses.span import Span, span_mask
 
-if TYPE_CHECKING:
-    from caref.kernels.deferred import DeferredLogits
-
-Fused = Literal["auto", "off", "chunked", "compiled", "triton"]
+Fused = Literal["auto", "off", Backend]
 """How an objective is computed; see `Objective`."""
 
 
@@ -182,16 +182,13 @@ class Objective(ABC):
 
     def _fused(
         self,
-        logits: "Tensor | DeferredLogits",
+        logits: Tensor | DeferredLogits,
         labels: Tensor,
         penalties: Penalties,
         mask: Tensor | None,
         span: Tensor | None,
         num_items_in_batch: int | Tensor | None,
     ) -> Tensor:
-        # Kernels know the reductions of this room, so it can know them only when they are called.
-        from caref.kernels.fused import fused_loss
-
         loss = fused_loss(
             logits,
             labels,
@@ -303,9 +300,7 @@ def _like(reference: Tensor, positions: Positions) -> Tensor:
     return reference.detach().to(positions.logits).masked_fill(~positions.keep.unsqueeze(-1), 0.0)
 
 
-def _logits_of(outputs: Any) -> "Tensor | DeferredLogits":
-    from caref.kernels.deferred import DeferredLogits
-
+def _logits_of(outputs: Any) -> Tensor | DeferredLogits:
     if isinstance(outputs, Mapping) and "logits" in outputs:
         outputs = outputs["logits"]
     elif not isinstance(outputs, Tensor | DeferredLogits) and hasattr(outputs, "logits"):
