@@ -37,8 +37,8 @@ class RunOptions:
         eval_batch_size: Examples decoded at once.
         report_to: The Trainer's reporters: ``tensorboard``, ``wandb``, ``mlflow``.
         save_adapter: Keep the trained weights.
-        fused: How the objective is computed: ``auto`` or ``off``, or the kernel to use. Curves are the same
-            but for rounding.
+        fused: How the objective is computed: ``auto`` or ``off``, or the kernel to use. It changes rounding,
+            as another processor does, which a training may amplify.
     """
 
     eval_batch_size: int = 64
