@@ -20,6 +20,7 @@ from caref.losses import caref_loss
 
 FUSED, FUSED_COMPILED = "fused", "fused-compiled"
 FUSED_WITHOUT_ONEDNN = "fused-without-onednn"
+FUSED_LEAN = "fused-lean"
 EAGER, EAGER_COMPILED = "eager", "eager-compiled"
 CROSS_ENTROPY = "linear+cross_entropy"
 MATMULS, MATMULS_ONEDNN = "matmuls", "matmuls-onednn"
@@ -102,6 +103,12 @@ def through_head(shape: Shape, setting: Setting) -> Implementations:
         losses[EAGER_COMPILED] = torch.compile(eager, dynamic=False)
     if setting.device == "cpu" and setting.dtype == torch.float32:
         losses[FUSED_WITHOUT_ONEDNN] = lambda: _without_onednn(losses[FUSED])
+    if setting.device.startswith("cuda"):
+        # A chunk as large as the hidden states at most, as liger-kernel has it: less memory, and slower where
+        # these are few.
+        losses[FUSED_LEAN] = lambda: linear_caref_loss(
+            hidden, weight, labels, memory_mib=hidden.nbytes / 2**20
+        )
     steps = _with_backward(losses, [hidden, weight] if setting.trained else [hidden])
     steps[MATMULS] = _matmuls(F.linear, hidden.detach(), weight.detach(), setting.trained)
     if setting.device == "cpu" and setting.dtype == torch.float32:
