@@ -7,13 +7,11 @@ import math
 import torch
 from torch import Tensor
 
+from caref.kernels.rows import LOWEST
 from caref.losses.penalties import Penalties
 
 # PyTorch shares an elementwise operation among threads in pieces of at least this many values.
 _GRAIN = 32768
-
-# exp of less is 0 in every dtype, and a log-probability of -inf would give 0 * inf further down.
-_LOWEST = -1e4
 
 
 def row_terms(
@@ -29,6 +27,7 @@ def row_terms(
     """See `caref.kernels.rows.RowKernel`. On an accelerator it waits for the device."""
     rows, vocab = scores.shape
     dtype = torch.promote_types(scores.dtype, torch.float32)
+    scale = float(scale)
     counted = (labels >= 0).nonzero().squeeze(1)
     whole = len(counted) == rows
     direct = whole and gradient is not None and gradient.dtype == dtype
@@ -48,7 +47,7 @@ def row_terms(
             softcap,
             None if penalised is None else penalised[where].to(dtype),
             room,
-            float(scale),
+            scale,
             out,
         )
         if gradient is not None and out is not None and not direct:
@@ -86,15 +85,13 @@ def _block(
     log_p = torch.log_softmax(scores, -1, out=room[0])
     terms[0] = -log_p.gather(1, labels.unsqueeze(1)).squeeze(1)
     p = torch.exp(log_p, out=room[1])
-    slope = None
     if penalties.sced is not None or penalties.kl is not None:
         # expm1: 1 - P without cancellation near P = 1.
         rest = torch.expm1(log_p, out=room[2]).neg_() if penalties.sced is not None else None
-        bracket = log_p.clamp_(min=_LOWEST).add_(math.log(vocab))
+        bracket = log_p.clamp_(min=LOWEST).add_(math.log(vocab))
         q = torch.mul(p, bracket, out=room[3])
         if penalties.kl is not None:
             terms[2] = q.sum(-1)
-            slope = bracket
         if rest is not None:
             unit = penalties.sced_unit(vocab)
             value, by_p = _sced(q, bracket, rest, penalties, room[4])
@@ -104,6 +101,7 @@ def _block(
             terms[1:] *= penalised
     if out is None:
         return terms
+    slope = None
     if penalties.kl is not None:
         bracket.mul_(scale * penalties.kl)
         slope = bracket.add_(by_p, alpha=weight) if penalties.sced is not None else bracket

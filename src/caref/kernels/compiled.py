@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from caref.kernels.rows import LOWEST
 from caref.losses.penalties import Penalties
 
 
@@ -72,7 +73,7 @@ def _compiled(
         tanh = None if softcap is None else torch.tanh(scores / softcap)
         log_p = torch.log_softmax(scores if tanh is None or softcap is None else tanh * softcap, -1)
         ce = -log_p.gather(1, labels).squeeze(1)
-        log_p = log_p.clamp(min=-1e4)
+        log_p = log_p.clamp(min=LOWEST)
         p, bracket = log_p.exp(), log_p + math.log(vocab)
         q = p * bracket
         kl = sced = torch.zeros_like(ce)

@@ -11,7 +11,7 @@ from torch import Tensor
 from caref.kernels.backends import choose_backend, row_kernel
 from caref.kernels.chunks import rows_per_chunk
 from caref.kernels.deferred import DeferredLogits
-from caref.kernels.rows import IGNORED
+from caref.kernels.rows import IGNORED, RowKernel
 from caref.kernels.through_head import through_head
 from caref.kernels.through_logits import through_logits
 from caref.kernels.work import Work
@@ -76,32 +76,31 @@ def fused_loss(
         per_row=reduction == "none",
         differentiable=torch.is_grad_enabled(),
     )
-    device = logits.device.type
+    ran, device = choose_backend(logits.device, logits.dtype, backend), logits.device.type
+    kernel = row_kernel(ran)
     with torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext():
         if isinstance(logits, DeferredLogits):
-            value, terms, ran = _of_promised(logits, work, backend, memory_mib)
+            value, terms = _of_promised(logits, work, kernel, memory_mib)
         else:
-            ran = choose_backend(logits.device, logits.dtype, backend)
-            value, terms = through_logits(logits.reshape(-1, logits.shape[-1]), work, row_kernel(ran))
+            value, terms = through_logits(logits.reshape(-1, logits.shape[-1]), work, kernel)
     sums = dict(zip(("ce", "sced", "kl"), terms.sum(1), strict=True))
     return FusedLoss(
         value=value.view(labels.shape) if work.per_row else value,
         sums={name: sums[name] for name in penalties.names},
         positions=keep.sum(),
-        ran=ran,
+        ran=f"{ran}, from hidden states" if isinstance(logits, DeferredLogits) else ran,
     )
 
 
 def _of_promised(
-    logits: DeferredLogits, work: Work, backend: str, memory_mib: float | None
-) -> tuple[Tensor, Tensor, str]:
+    logits: DeferredLogits, work: Work, kernel: RowKernel, memory_mib: float | None
+) -> tuple[Tensor, Tensor]:
     """The loss and its terms of the positions that count, the only ones whose logits are computed."""
     hidden, head = logits.rows()
     where = (work.labels >= 0).nonzero().squeeze(1)
     rows, some = len(hidden), len(where) < len(hidden)
     if some:
         hidden, work = hidden.index_select(0, where), work.of_rows(where)
-    chosen = choose_backend(hidden.device, hidden.dtype, backend)
     chunk = rows_per_chunk(
         len(hidden),
         hidden.shape[1],
@@ -110,10 +109,10 @@ def _of_promised(
         device=hidden.device,
         memory_mib=memory_mib,
     )
-    value, terms = through_head(hidden, head, work, row_kernel(chosen), chunk=chunk)
+    value, terms = through_head(hidden, head, work, kernel, chunk=chunk)
     if work.per_row and some:
         value = value.new_zeros(rows).index_copy(0, where, value)
-    return value, terms, f"{chosen}, from hidden states"
+    return value, terms
 
 
 def _scale(reduction: Reduction, keep: Tensor, num_items_in_batch: int | Tensor | None) -> float | Tensor:

@@ -11,6 +11,9 @@ from caref.losses.penalties import Penalties
 IGNORED = -1
 """The label of a row that counts for nothing."""
 
+LOWEST = -1e4
+"""The least log-probability in ``P log P``: exp of less is 0 in every dtype, and -inf would give 0 * inf."""
+
 
 class RowKernel(Protocol):
     """Values of the terms in every row of logits, and the gradient of their weighted sum.

@@ -23,10 +23,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from caref.kernels.rows import LOWEST
 from caref.losses.penalties import Penalties
 
-# exp of less is 0 in every dtype, and a log-probability of -inf would give 0 * inf further down.
-_LOWEST = tl.constexpr(-1e4)
+_LOWEST = tl.constexpr(LOWEST)
 _FLOAT32_MIN = tl.constexpr(torch.finfo(torch.float32).min)
 
 
