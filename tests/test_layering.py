@@ -28,19 +28,21 @@ ALLOWED: dict[str, set[str]] = {
     "methods": FLOOR | {"models"},
     "training": FLOOR | {"losses", "kernels", "models"},
     "generation": FLOOR | {"models", "tasks"},
-    "metrics": FLOOR | {"generation.prediction", "__version__"},
-    "results": FLOOR | {"generation.prediction"},
-    "reports": FLOOR | {"generation.prediction", "results"},
+    "statistics": {"errors"},
+    "metrics": FLOOR | {"generation.prediction", "statistics", "__version__"},
+    "human": FLOOR | {"generation.prediction", "metrics", "statistics"},
+    "results": FLOOR | {"generation.prediction", "statistics"},
+    "reports": FLOOR | {"generation.prediction", "results", "statistics"},
     "properties": FLOOR | {"losses"},
     "starter": FLOOR | {"tasks", "models", "experiments.stages"},
     "quickstart": FLOOR | {"protocol", "experiments"},
     # These two may import everything below them.
     "experiments": FLOOR
     | {"losses", "tasks", "protocol", "models", "methods", "training", "generation", "metrics", "results"}
-    | {"__version__"},
+    | {"statistics", "__version__"},
     "cli": FLOOR
     | {"losses", "tasks", "protocol", "models", "methods", "training", "metrics", "results"}
-    | {"experiments", "properties", "quickstart", "reports", "studio", "__version__"},
+    | {"statistics", "human", "experiments", "properties", "quickstart", "reports", "studio", "__version__"},
     "errors": set(),
     "registry": {"errors"},
     "settings": {"errors"},
@@ -48,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 
-WITHOUT_TORCH = ("tasks", "protocol", "results", "reports", "quickstart")
+WITHOUT_TORCH = ("tasks", "protocol", "statistics", "results", "reports", "quickstart")
 HEAVY = {"torch", "transformers", "peft", "accelerate", "tokenizers", "safetensors"}
 
 

@@ -220,7 +220,12 @@ def _execute(
         trainable_parameters=prepared.parameters.trainable,
         total_parameters=prepared.parameters.total,
         metrics={
-            name: MetricRecord(values=dict(m.values), notes=dict(m.notes), fingerprint=dict(m.fingerprint))
+            name: MetricRecord(
+                values=dict(m.values),
+                notes=dict(m.notes),
+                intervals=dict(m.intervals),
+                fingerprint=dict(m.fingerprint),
+            )
             for name, m in measured.items()
         },
     )

@@ -18,12 +18,12 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    id: str
-    input: str = Field(description="the text that the model was given")
-    text: str = Field(description="the raw generation")
+    id: str = Field(description="of the example, the same in every file about it")
+    input: str = Field(default="", description="the text that the model was given")
+    text: str = Field(default="", description="the raw generation")
     label: str = Field(description="the answer read from it; all of it where it is broken")
     explanation: str = Field(description="the explanation read from it; UNK where it is broken")
-    broken: bool = Field(description="no separator was generated")
+    broken: bool = Field(default=False, description="no separator was generated")
     confidence: float | None = Field(
         default=None, ge=0, le=1, description="probability of `label`; see `confidence_source`"
     )
@@ -49,13 +49,13 @@ class Answer(BaseModel):
 class Prediction(Answer):
     """An answer beside what is right: enough to compute every metric.
 
-    ``id``, ``input``, ``text``, ``label``, ``explanation``, ``broken``, ``gold_label`` and
-    ``gold_explanations`` are needed for the paper's metrics, the rest for confidence; any other system's
+    ``id``, ``label``, ``explanation``, ``gold_label`` and ``gold_explanations`` are needed, ``input`` for
+    what asks whether an explanation merely restates it, the rest for confidence; any other system's
     predictions can be evaluated in this form.
     """
 
-    gold_label: str
-    gold_explanations: tuple[str, ...]
+    gold_label: str = Field(description="the right answer")
+    gold_explanations: tuple[str, ...] = Field(description="one or more reference explanations")
 
     @property
     def correct(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from caref.generation.prediction import Prediction
+from caref.statistics.bootstrap import Interval
 
 Direction = Literal["higher", "lower"]
 
@@ -24,21 +25,29 @@ class MetricResult:
         fingerprint: What has to be equal for two results to be comparable: encoder, layer,
             versions. Empty for a metric that depends on the predictions alone.
         notes: Name of an undefined value to the reason.
+        intervals: Name of a value to the ends of its 95 % bootstrap interval over examples; a value
+            without one, or one of so few examples that it would say nothing, is left out.
 
     Raises:
-        ValueError: If a number is not finite, or an undefined value has no note.
+        ValueError: If a number is not finite, an undefined value has no note, or an interval is of no
+            value.
     """
 
     values: Mapping[str, float | None]
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
             if value is None and name not in self.notes:
                 raise ValueError(f"the undefined value {name!r} needs a note that gives the reason")
-        for name, numbers in [*((n, [v]) for n, v in self.values.items()), *self.per_example.items()]:
+        for name in self.intervals:
+            if self.values.get(name) is None:
+                raise ValueError(f"{name!r} has an interval and no value")
+        singles = ((name, [value]) for name, value in self.values.items())
+        for name, numbers in [*singles, *self.per_example.items(), *self.intervals.items()]:
             if any(number is not None and not math.isfinite(number) for number in numbers):
                 raise ValueError(f"{name!r} holds a number that is not finite; use None and a note")
 
@@ -73,6 +82,16 @@ def mean_or_none(numbers: Sequence[float]) -> float | None:
         (1.5, None)
     """
     return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def given(**intervals: Interval | None) -> dict[str, Interval]:
+    """The intervals that there are, by the name of their value.
+
+    Example:
+        >>> given(accuracy=(0.25, 1.0), nbert=None)
+        {'accuracy': (0.25, 1.0)}
+    """
+    return {name: interval for name, interval in intervals.items() if interval is not None}
 
 
 def undefined(reason: str, *names: str, **counts: float) -> MetricResult:

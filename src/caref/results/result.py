@@ -14,6 +14,9 @@ class MetricRecord(BaseModel):
 
     values: dict[str, float | None] = Field(description="name to value; None where undefined")
     notes: dict[str, str] = Field(default_factory=dict, description="why a value is undefined")
+    intervals: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="95 % bootstrap interval over examples, where there is one"
+    )
     fingerprint: dict[str, Any] = Field(
         default_factory=dict, description="encoder, layer, options and versions behind the numbers"
     )

@@ -1,0 +1,1 @@
+"""What people say of explanations: reading their ratings, and holding metrics against them."""

@@ -1,0 +1,100 @@
+"""Bootstrap intervals that resample examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Interval = tuple[float, float]
+"""The lower and the upper end of a 95 % interval."""
+
+DRAWS = 1_000
+SEED = 0
+TAILS = (0.025, 0.975)
+
+
+def bootstrap_interval(
+    statistic: Callable[[NDArray[np.intp]], float | None],
+    examples: int | Sequence[Hashable],
+    *,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> Interval | None:
+    """The percentile interval of a statistic over examples drawn with replacement.
+
+    Args:
+        statistic: Given the places of the drawn examples, an integer array of any length, gives a
+            number; None where it is undefined for them.
+        examples: How many there are; or, for each place, whose it is: places that share one are drawn
+            together, as the same example in several splits has to be.
+        draws: How often all examples are drawn.
+        seed: Of the draws.
+
+    Returns:
+        The 2.5 % and the 97.5 % quantile over the draws where the statistic is defined. None where that
+        is fewer than half of them, and of fewer than two examples: an interval would say nothing.
+
+    Example:
+        >>> values = np.array([0.0, 1.0, 1.0, 1.0])
+        >>> bootstrap_interval(lambda places: values[places].mean(), 4)
+        (0.25, 1.0)
+        >>> bootstrap_interval(lambda places: values[places].mean(), ["a", "a", "a", "a"])
+
+    Source:
+        Efron and Tibshirani, 1993, An Introduction to the Bootstrap, chapter 13.
+    """
+    clusters = _clusters(examples)
+    if len(clusters) < 2:
+        return None
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(draws):
+        drawn = generator.integers(len(clusters), size=len(clusters))
+        places = clusters[drawn].ravel() if isinstance(clusters, np.ndarray) else _joined(clusters, drawn)
+        value = statistic(places)
+        if value is not None:
+            found.append(value)
+    return percentile_interval(found) if 2 * len(found) >= draws else None
+
+
+def percentile_interval(drawn: Sequence[float] | NDArray[np.float64]) -> Interval:
+    """The 2.5 % and the 97.5 % quantile of what was drawn.
+
+    Example:
+        >>> percentile_interval([0.0, 1.0])
+        (0.025, 0.975)
+    """
+    low, high = np.quantile(np.asarray(drawn, dtype=np.float64), TAILS)
+    return float(low), float(high)
+
+
+def mean_interval(values: Sequence[float], *, draws: int = DRAWS, seed: int = SEED) -> Interval | None:
+    """The bootstrap interval of the mean of independent values; None of fewer than two.
+
+    Example:
+        >>> mean_interval([0.0, 1.0, 1.0, 1.0])
+        (0.25, 1.0)
+    """
+    if len(values) < 2:
+        return None
+    numbers, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(seed)
+    means = [numbers[generator.integers(numbers.size, size=numbers.size)].mean() for _ in range(draws)]
+    return percentile_interval(means)
+
+
+def _clusters(
+    examples: int | Sequence[Hashable],
+) -> NDArray[np.intp] | list[NDArray[np.intp]]:
+    """The places of each example: one column where every example has one place."""
+    if isinstance(examples, int):
+        return np.arange(examples)[:, None]
+    places: dict[Hashable, list[int]] = {}
+    for place, owner in enumerate(examples):
+        places.setdefault(owner, []).append(place)
+    return [np.array(each, dtype=np.intp) for each in places.values()]
+
+
+def _joined(clusters: list[NDArray[np.intp]], drawn: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.concatenate([clusters[index] for index in drawn])
