@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from caref.errors import CarefError, DataError
 from caref.generation.prediction import Prediction, read_predictions, write_predictions
 from caref.results.files import TEMPORARY, write_atomically, write_json, write_json_lines
+from caref.results.reading import read_model
 from caref.results.result import RunResult
+from caref.results.scores import Score, read_scores, write_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +177,9 @@ class RunDirectory:
         """Write the training log."""
         write_json_lines(self.path / "history.jsonl", history)
 
-    def write_scores(self, predictions: list[Prediction], columns: dict[str, list[float | None]]) -> None:
+    def write_scores(self, predictions: list[Prediction], columns: dict[str, list[Score]]) -> None:
         """Write the metrics' per-example values beside the examples' ids."""
-        write_json_lines(
-            self.scores_path,
-            [
-                {"id": prediction.id, **{name: values[row] for name, values in columns.items()}}
-                for row, prediction in enumerate(predictions)
-            ],
-        )
+        write_scores(self.scores_path, [prediction.id for prediction in predictions], columns)
 
     def write_card(self, text: str) -> None:
         """Write the model card beside the trained weights, where they were kept."""
@@ -204,17 +199,9 @@ class RunDirectory:
         Raises:
             DataError: If there is none or it is not a result.
         """
-        try:
-            return RunResult.model_validate_json(self.result_path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise DataError(f"{self.path} holds no complete run: result.json is missing") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(step) for step in first["loc"])
-            told = f"{where}: {first['msg']}" if where else first["msg"]
-            raise DataError(f"{self.result_path}: not a run result: {told}") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"cannot read {self.result_path}: {_reason(error)}") from error
+        if not self.is_complete:
+            raise DataError(f"{self.path} holds no complete run: result.json is missing")
+        return read_model(self.result_path, RunResult, "a run result")
 
     def read_spec(self) -> dict[str, Any]:
         """Read what was asked.
@@ -258,7 +245,7 @@ class RunDirectory:
         except OSError as error:
             raise DataError(f"cannot read {self.predictions_path}: {_reason(error)}") from error
 
-    def read_scores(self) -> dict[str, dict[str, float | None]]:
+    def read_scores(self) -> dict[str, dict[str, Score]]:
         """Read the per-example values of a complete run: the example's id to names to values.
 
         Raises:
@@ -266,31 +253,7 @@ class RunDirectory:
         """
         if not self.is_complete:
             raise DataError(f"{self.path} holds no complete run: result.json is missing")
-        try:
-            lines = self.scores_path.read_bytes().splitlines()
-        except OSError as error:
-            raise DataError(f"cannot read {self.scores_path}: {_reason(error)}") from error
-        scores: dict[str, dict[str, float | None]] = {}
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = _Scores.model_validate_json(line)
-            except ValidationError as error:
-                told = error.errors()[0]["msg"]
-                raise DataError(f"{self.scores_path}:{number}: not an example's scores: {told}") from error
-            if row.id in scores:
-                raise DataError(f"{self.scores_path}:{number}: the id {row.id!r} is there twice")
-            scores[row.id] = row.model_extra or {}
-        return scores
-
-
-class _Scores(BaseModel):
-    """A line of ``scores.jsonl``."""
-
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-
-    __pydantic_extra__: dict[str, float | None] = Field(init=False)
-
-    id: str
+        return read_scores(self.scores_path)
 
 
 def complete_runs(root: Path) -> Iterator[RunDirectory]:
