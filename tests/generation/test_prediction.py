@@ -60,7 +60,11 @@ def test_the_paper_needs_no_confidence(tmp_path: Path) -> None:
         ("[]", "Input should be"),
         (json.dumps({**MINIMAL, "id": 1}), "id: Input should be a valid string"),
         (json.dumps({k: v for k, v in MINIMAL.items() if k != "gold_label"}), "gold_label: Field required"),
-        (json.dumps({**MINIMAL, "confidance": 1}), "confidance: Extra inputs are not permitted"),
+        (
+            json.dumps({**MINIMAL, "confidance": 1}),
+            "unknown field 'confidance'; did you mean 'confidence'?",
+        ),
+        (json.dumps({**MINIMAL, "seed": 1}), "unknown field 'seed'; there are: id, input, text"),
         (json.dumps({**MINIMAL, "confidence": 1.5}), "confidence: Input should be less than or equal to 1"),
         (json.dumps({**MINIMAL, "confidence": float("nan")}), "confidence: Input should be"),
         (json.dumps({**MINIMAL, "label_probabilities": {"yes": float("nan")}}), "label_probabilities.yes: "),
@@ -77,6 +81,18 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
         read_predictions(path)
     assert str(raised.value).startswith(f"{path}:2: not a prediction: {reason}")
     assert "\n" not in str(raised.value)
+
+
+def test_what_another_system_must_give(tmp_path: Path) -> None:
+    needed = ("id", "label", "explanation", "gold_label", "gold_explanations")
+    path = tmp_path / "other_system.jsonl"
+    path.write_text(json.dumps({name: MINIMAL[name] for name in needed}))
+    (prediction,) = read_predictions(path)
+    assert (prediction.input, prediction.text, prediction.broken) == ("", "", False)
+    for name in needed:
+        path.write_text(json.dumps({other: MINIMAL[other] for other in needed if other != name}))
+        with pytest.raises(DataError, match=f":1: not a prediction: {name}: Field required"):
+            read_predictions(path)
 
 
 def test_a_line_that_is_not_utf8(tmp_path: Path) -> None:

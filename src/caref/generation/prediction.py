@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -78,10 +79,11 @@ def read_predictions(path: Path) -> list[Prediction]:
     Raises:
         DataError: On the first line that is no prediction, named with file and line.
     """
-    return list(_read(path))
+    return list(each_prediction(path))
 
 
-def _read(path: Path) -> Iterator[Prediction]:
+def each_prediction(path: Path) -> Iterator[Prediction]:
+    """The same, one line at a time."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -98,4 +100,8 @@ def _reason(error: Exception) -> str:
         return f"not JSON: {error}"
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(where, Prediction.model_fields, n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(Prediction.model_fields)}"
+        return f"unknown field {where!r}; {known}"
     return f"{where}: {first['msg']}" if where else first["msg"]
