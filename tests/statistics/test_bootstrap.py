@@ -36,11 +36,15 @@ def test_mean_interval_is_the_bootstrap_of_the_mean() -> None:
     values = np.random.default_rng(3).normal(size=31)
     by_hand = bootstrap_interval(lambda places: float(values[places].mean()), 31)
     assert mean_interval(values.tolist()) == pytest.approx(by_hand, abs=1e-12)
+    owners = [place % 7 for place in range(31)]
+    by_hand = bootstrap_interval(lambda places: float(values[places].mean()), owners)
+    assert mean_interval(values.tolist(), owners) == pytest.approx(by_hand, abs=1e-12)
 
 
 def test_too_little_has_no_interval() -> None:
     assert mean_interval([1.0]) is None
     assert mean_interval([]) is None
+    assert mean_interval([1.0, 2.0], ["a", "a"]) is None
     assert bootstrap_interval(lambda places: 0.0, 1) is None
     assert bootstrap_interval(lambda places: None, 10) is None
     half_defined = bootstrap_interval(lambda places: 1.0 if 0 in places else None, 10)

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from caref.generation.prediction import Prediction
-from caref.metrics.result import NO_PREDICTIONS, Direction, MetricResult, given, undefined
-from caref.statistics.bootstrap import mean_interval
+from caref.metrics.result import (
+    NO_PREDICTIONS,
+    Direction,
+    MetricResult,
+    given,
+    interval_of_mean,
+    undefined,
+)
 
 
 class Accuracy:
@@ -32,5 +38,5 @@ class Accuracy:
         return MetricResult(
             values={"accuracy": 100 * sum(correct) / len(correct), "n": len(correct)},
             per_example={"correct": correct},
-            intervals=given(accuracy=mean_interval([100 * each for each in correct])),
+            intervals=given(accuracy=interval_of_mean([100 * each for each in correct], predictions)),
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from caref.generation.prediction import Prediction
-from caref.statistics.bootstrap import Interval
+from caref.statistics.bootstrap import Interval, mean_interval
 
 Direction = Literal["higher", "lower"]
 
@@ -72,6 +72,26 @@ class Metric(Protocol):
     def compute(self, predictions: Sequence[Prediction]) -> MetricResult:
         """The metric over `predictions`; without any, its values are None."""
         ...
+
+
+@runtime_checkable
+class ScoresTogether(Protocol):
+    """A metric that does the work of many sets of predictions once, before each is computed."""
+
+    def prepare(
+        self, sets: Sequence[Sequence[Prediction]], *, on_progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Do what the sets have in common; `on_progress` is told how much of how much is done."""
+        ...
+
+
+def interval_of_mean(values: Sequence[float | None], predictions: Sequence[Prediction]) -> Interval | None:
+    """The bootstrap interval of the mean of a column, over the examples that have a value.
+
+    Predictions of the same example, as a pool of several splits has them, are drawn together.
+    """
+    known = [(value, each.id) for value, each in zip(values, predictions, strict=True) if value is not None]
+    return mean_interval([value for value, _ in known], [id for _, id in known])
 
 
 def mean_or_none(numbers: Sequence[float]) -> float | None:

@@ -70,17 +70,44 @@ def percentile_interval(drawn: Sequence[float] | NDArray[np.float64]) -> Interva
     return float(low), float(high)
 
 
-def mean_interval(values: Sequence[float], *, draws: int = DRAWS, seed: int = SEED) -> Interval | None:
-    """The bootstrap interval of the mean of independent values; None of fewer than two.
+def mean_interval(
+    values: Sequence[float],
+    examples: Sequence[Hashable] | None = None,
+    *,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> Interval | None:
+    """The bootstrap interval of a mean.
+
+    Args:
+        values: Any number of them.
+        examples: For each value whose it is, as in `bootstrap_interval`; without it every value is an
+            example of its own.
+        draws: How often all examples are drawn.
+        seed: Of the draws.
+
+    Returns:
+        The interval; None of fewer than two examples.
 
     Example:
         >>> mean_interval([0.0, 1.0, 1.0, 1.0])
         (0.25, 1.0)
+        >>> mean_interval([0.0, 1.0, 1.0, 1.0], ["a", "b", "b", "b"])
+        (0.0, 1.0)
     """
-    if len(values) < 2:
+    numbers = np.asarray(values, dtype=np.float64)
+    owners: dict[Hashable, int] = {}
+    places = (
+        range(numbers.size) if examples is None else [owners.setdefault(e, len(owners)) for e in examples]
+    )
+    sums, counts = np.bincount(places, weights=numbers), np.bincount(places)
+    if sums.size < 2:
         return None
-    numbers, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(seed)
-    means = [numbers[generator.integers(numbers.size, size=numbers.size)].mean() for _ in range(draws)]
+    generator = np.random.default_rng(seed)
+    means = np.empty(draws)
+    for draw in range(draws):
+        drawn = generator.integers(sums.size, size=sums.size)
+        means[draw] = sums[drawn].sum() / counts[drawn].sum()
     return percentile_interval(means)
 
 
