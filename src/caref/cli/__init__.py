@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Write a trained run as an ordinary adapter, or merged as a plain model.",
     ),
     "push": ("caref.cli.push:push", "Send a trained run to the hub."),
+    "evaluate": (
+        "caref.cli.evaluate:evaluate",
+        "Every metric of predictions that are there: a run's, or any other system's.",
+    ),
     "table": ("caref.cli.table:table", "Runs as a table: mean and standard deviation over splits."),
     "params": ("caref.cli.params:params", "What each method would train on a model, from its configuration."),
     "properties": (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 LOADING = "loading"
 SHARES = {LOADING: 0.05, "training": 0.6, "decoding": 0.3, "scoring": 0.05}
@@ -34,6 +34,35 @@ def watched(*, runs: int, already: int) -> Iterator[SeriesProgress]:
     )
     with bar:
         yield SeriesProgress(bar, console, runs)
+
+
+@contextmanager
+def counted(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Watch one thing; what is given is told how much of how much is done."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+    task = bar.add_task(description, total=None)
+    began = printed = time.monotonic()
+
+    def told(done: int, total: int) -> None:
+        nonlocal printed
+        bar.update(task, completed=done, total=total)
+        now = time.monotonic()
+        if bar.disable and done and (now - printed >= SECONDS_BETWEEN_LINES):
+            printed = now
+            left = _told((now - began) * (total - done) / done)
+            console.print(f"{description}: {done} of {total}, {left} left", highlight=False, markup=False)
+
+    with bar:
+        yield told
 
 
 class SeriesProgress:

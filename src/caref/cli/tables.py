@@ -108,6 +108,19 @@ def cell_text(cell: Cell) -> str:
     """A cell as it is printed: the mean, ± the standard deviation where there is one."""
     if cell.mean is None:
         return "undefined"
-    digits = 2 if abs(cell.mean) >= 1 or cell.mean == 0 else 4
-    deviation = f" ± {cell.std:.{digits}f}" if cell.std is not None else ""
-    return f"{cell.mean:.{digits}f}{deviation}"
+    deviation = f" ± {cell.std:.{_digits(cell.mean)}f}" if cell.std is not None else ""
+    return f"{number_text(cell.mean)}{deviation}"
+
+
+def number_text(value: float) -> str:
+    """A number with two digits after the point, or four where it is smaller than 1.
+
+    Example:
+        >>> number_text(66.6666), number_text(0.0312), number_text(-0.5)
+        ('66.67', '0.0312', '-0.5000')
+    """
+    return f"{value:.{_digits(value)}f}"
+
+
+def _digits(value: float) -> int:
+    return 2 if abs(value) >= 1 or value == 0 else 4

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caref.experiments.assembly import check_positions, drawn_split, make_encoder, make_objective
+from caref.experiments.evaluating import metric_record
 from caref.experiments.processes import is_first_process, wait_for_all
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
@@ -15,7 +16,7 @@ from caref.experiments.spec import RunSpec
 from caref.experiments.stages import StageRecorder, describe_environment
 from caref.protocol.split import Split
 from caref.results.model_card import Form, model_card
-from caref.results.result import MetricRecord, RunResult
+from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
 from caref.training.reporters import check_reporters, reporters_write_to
 
@@ -219,15 +220,7 @@ def _execute(
         targets_cut=sum(example.target_cut for example in shots),
         trainable_parameters=prepared.parameters.trainable,
         total_parameters=prepared.parameters.total,
-        metrics={
-            name: MetricRecord(
-                values=dict(m.values),
-                notes=dict(m.notes),
-                intervals=dict(m.intervals),
-                fingerprint=dict(m.fingerprint),
-            )
-            for name, m in measured.items()
-        },
+        metrics={name: metric_record(m) for name, m in measured.items()},
     )
     if options.save_adapter:
         directory.write_card(_card(spec, prepared, directory, result, predictions[0].input))

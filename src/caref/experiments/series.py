@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from caref.errors import CarefError
 from caref.experiments.assembly import check_positions, drawn_split, make_encoder, make_objective
+from caref.experiments.evaluating import MADE_UP
 from caref.experiments.processes import process_count
 from caref.experiments.progress import Progress, Silent
 from caref.experiments.resources import Resources
 from caref.experiments.run import RunOptions, execute
 from caref.experiments.spec import RunSpec
 from caref.experiments.workers import execute_in_workers
-from caref.generation.prediction import Prediction
 from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
 
@@ -55,27 +55,9 @@ def check_specs(specs: Sequence[RunSpec], resources: Resources, *, fused: str = 
             check_positions(spec, encoder, model)
             check_trainable(model, spec.training, make_objective(spec, encoder, fused=fused))
             for metric in resources.metrics(spec):
-                metric.compute([_MADE_UP])
+                metric.compute([MADE_UP])
             encoders[spec.setting_id] = encoder
         encoders[spec.setting_id].encode_all(split.train)
-
-
-_MADE_UP = Prediction(
-    id="1",
-    input="Is milk white?",
-    text="yes because it is",
-    label="yes",
-    explanation="it is",
-    broken=False,
-    confidence=0.5,
-    confidence_source="candidates",
-    label_probabilities={"yes": 0.5, "no": 0.5},
-    label_log_probs_sum={"yes": -1.0, "no": -1.0},
-    label_log_probs_mean={"yes": -0.5, "no": -0.5},
-    answer_mass=0.7,
-    gold_label="yes",
-    gold_explanations=("milk is white",),
-)
 
 
 def run_series(

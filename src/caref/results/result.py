@@ -20,6 +20,7 @@ class MetricRecord(BaseModel):
     fingerprint: dict[str, Any] = Field(
         default_factory=dict, description="encoder, layer, options and versions behind the numbers"
     )
+    columns: tuple[str, ...] = Field(default=(), description="its per-example values in scores.jsonl")
 
 
 class RunResult(BaseModel):
