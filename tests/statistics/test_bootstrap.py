@@ -19,7 +19,7 @@ def test_the_interval_of_a_mean_covers_it_about_95_times_in_100() -> None:
 
 def test_a_clustered_interval_is_wider_than_one_that_counts_copies() -> None:
     values = np.random.default_rng(2).normal(size=40)
-    copied, owners = np.tile(values, 9), list(range(40)) * 9
+    copied, owners = np.tile(values, 9), [f"{place:02}" for place in range(40)] * 9
 
     def mean(places: np.ndarray) -> float:
         return float(copied[places].mean())
@@ -36,9 +36,18 @@ def test_mean_interval_is_the_bootstrap_of_the_mean() -> None:
     values = np.random.default_rng(3).normal(size=31)
     by_hand = bootstrap_interval(lambda places: float(values[places].mean()), 31)
     assert mean_interval(values.tolist()) == pytest.approx(by_hand, abs=1e-12)
-    owners = [place % 7 for place in range(31)]
+    owners = [str(place % 7) for place in range(31)]
     by_hand = bootstrap_interval(lambda places: float(values[places].mean()), owners)
     assert mean_interval(values.tolist(), owners) == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_the_order_of_named_examples_does_not_matter() -> None:
+    values, names = np.random.default_rng(4).normal(size=30), [f"{place}" for place in range(30)]
+    order = np.random.default_rng(5).permutation(30)
+    shuffled, their_names = values[order], [names[place] for place in order]
+    assert mean_interval(shuffled.tolist(), their_names) == mean_interval(values.tolist(), names)
+    by_median = bootstrap_interval(lambda places: float(np.median(shuffled[places])), their_names)
+    assert by_median == bootstrap_interval(lambda places: float(np.median(values[places])), names)
 
 
 def test_too_little_has_no_interval() -> None:

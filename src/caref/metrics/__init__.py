@@ -2,7 +2,8 @@
 
 Example:
     >>> METRICS.names()
-    ['accuracy', 'broken', 'nbert', 'answer_confidence', 'calibration_error']
+    ['accuracy', 'broken', 'nbert', 'answer_confidence', 'calibration_error', 'rouge_l', 'bleu',
+     'explanation_length', 'repetition', 'restatement', 'distinct_2']
     >>> METRICS.get("accuracy")().compute([]).values
     {'accuracy': None, 'n': 0}
 """
@@ -25,6 +26,12 @@ METRICS: Registry[type[Metric]] = Registry(
         "nbert": "caref.metrics.nbert:NBert",
         "answer_confidence": "caref.metrics.confidence:AnswerConfidence",
         "calibration_error": "caref.metrics.calibration:Calibration",
+        "rouge_l": "caref.metrics.rouge_l:RougeL",
+        "bleu": "caref.metrics.bleu:Bleu",
+        "explanation_length": "caref.metrics.explanation_length:ExplanationLength",
+        "repetition": "caref.metrics.repetition:Repetition",
+        "restatement": "caref.metrics.restatement:Restatement",
+        "distinct_2": "caref.metrics.diversity:Diversity",
     },
 )
 

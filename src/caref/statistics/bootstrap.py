@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ TAILS = (0.025, 0.975)
 
 def bootstrap_interval(
     statistic: Callable[[NDArray[np.intp]], float | None],
-    examples: int | Sequence[Hashable],
+    examples: int | Sequence[str],
     *,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -28,7 +28,7 @@ def bootstrap_interval(
         statistic: Given the places of the drawn examples, an integer array of any length, gives a
             number; None where it is undefined for them.
         examples: How many there are; or, for each place, whose it is: places that share one are drawn
-            together, as the same example in several splits has to be.
+            together, as the same example in several splits has to be. Then their order does not matter.
         draws: How often all examples are drawn.
         seed: Of the draws.
 
@@ -72,7 +72,7 @@ def percentile_interval(drawn: Sequence[float] | NDArray[np.float64]) -> Interva
 
 def mean_interval(
     values: Sequence[float],
-    examples: Sequence[Hashable] | None = None,
+    examples: Sequence[str] | None = None,
     *,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -96,10 +96,8 @@ def mean_interval(
         (0.0, 1.0)
     """
     numbers = np.asarray(values, dtype=np.float64)
-    owners: dict[Hashable, int] = {}
-    places = (
-        range(numbers.size) if examples is None else [owners.setdefault(e, len(owners)) for e in examples]
-    )
+    ranks = {example: rank for rank, example in enumerate(sorted(set(examples or ())))}
+    places = range(numbers.size) if examples is None else [ranks[example] for example in examples]
     sums, counts = np.bincount(places, weights=numbers), np.bincount(places)
     if sums.size < 2:
         return None
@@ -112,15 +110,15 @@ def mean_interval(
 
 
 def _clusters(
-    examples: int | Sequence[Hashable],
+    examples: int | Sequence[str],
 ) -> NDArray[np.intp] | list[NDArray[np.intp]]:
     """The places of each example: one column where every example has one place."""
     if isinstance(examples, int):
         return np.arange(examples)[:, None]
-    places: dict[Hashable, list[int]] = {}
-    for place, owner in enumerate(examples):
-        places.setdefault(owner, []).append(place)
-    return [np.array(each, dtype=np.intp) for each in places.values()]
+    places: dict[str, list[int]] = {}
+    for place, example in enumerate(examples):
+        places.setdefault(example, []).append(place)
+    return [np.array(places[example], dtype=np.intp) for example in sorted(places)]
 
 
 def _joined(clusters: list[NDArray[np.intp]], drawn: NDArray[np.intp]) -> NDArray[np.intp]:
