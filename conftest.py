@@ -1,4 +1,4 @@
-"""What has to be known before anything else is imported: how the tests meet Triton."""
+"""What has to be known before anything else is imported: how the tests meet Triton and the cache."""
 
 from __future__ import annotations
 
@@ -14,3 +14,6 @@ if not torch.cuda.is_available():
 
 # Its examples are run as tests, for which it would be imported.
 collect_ignore = [] if importlib.util.find_spec("triton") else ["src/caref/kernels/triton_rows.py"]
+
+# What a user keeps on disk is neither read nor written.
+os.environ["CAREF_CACHE"] = "off"

