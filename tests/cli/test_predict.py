@@ -20,6 +20,50 @@ def test_a_typed_text(caref: Caref, one_run: Path) -> None:
     assert "(generated)" in lines[2] or "(candidates)" in lines[2]
 
 
+@pytest.mark.parametrize(
+    ("flags", "used", "hint"),
+    [
+        ((), 1.84321, "(candidates, temperature 1.84 from this run's evaluation)"),
+        (("--temperature", "3"), 3.0, "(candidates, temperature 3 as given)"),
+        (("--temperature", "1"), None, "(candidates)"),
+    ],
+)
+def test_the_temperature_is_told(
+    caref: Caref,
+    one_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    used: float | None,
+    hint: str,
+) -> None:
+    """The tiny model writes none of the candidates; here it does."""
+    from caref.generation import answering
+    from caref.tasks.parsing import ParsedAnswer
+
+    shutil.copytree(one_run, tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    result["metrics"]["temperature"] = {"values": {"temperature": 1.84321}}
+    (tmp_path / "run" / "result.json").write_text(json.dumps(result))
+    monkeypatch.setattr(answering, "_read", lambda *_: ParsedAnswer("yes", "it is", False))
+    told = caref("predict", tmp_path / "run", "is the sky red?", *flags).out.splitlines()
+    assert told[2].endswith(hint)
+    out = tmp_path / "answers.jsonl"
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"input": "is the sky red?"}\n')
+    caref("predict", tmp_path / "run", "--file", file, "--out", out, *flags)
+    answer = json.loads(out.read_text())
+    assert answer["temperature"] == used
+    assert answer["confidence"] == answer["label_probabilities"]["yes"]
+    assert f"{answer['confidence']:.3f}" in told[2]
+
+
+@pytest.mark.parametrize("temperature", ["0", "-1", "inf", "nan"])
+def test_a_temperature_is_a_number_above_0(caref: Caref, one_run: Path, temperature: str) -> None:
+    told = caref("predict", one_run, "a", "--temperature", temperature).mistake()
+    assert told == f"--temperature must be a finite number above 0, got {float(temperature)}"
+
+
 def test_standard_input(caref: Caref, one_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("is the sky red?\n\nis the cat blue?\n"))
     answers = [json.loads(line) for line in caref("predict", one_run, "-").out.splitlines()]

@@ -146,7 +146,7 @@ if __name__ == "__main__":
     import caref.cli.run
     import caref.experiments.series
     import caref.generation.answering
-    import caref.metrics.bertscore
+    import caref.metrics.bertscore.scorer
     import caref.training.train  # noqa: F401
 
     torch.set_num_threads(1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from caref.errors import CarefError, DataError
-from caref.experiments.predicting import TrainedRun
+from caref.experiments.predicting import TrainedRun, fitted_temperature
 from caref.experiments.run import execute
 from caref.experiments.spec import RunSpec
 from caref.results.run_directory import RunDirectory
@@ -76,6 +77,43 @@ def test_a_file_that_cannot_be_read(trained: TrainedRun, tmp_path: Path) -> None
     (tmp_path / "latin.jsonl").write_bytes('{"input": "é"}'.encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.jsonl: not UTF-8"):
         trained.read_questions(tmp_path / "latin.jsonl")
+
+
+def with_temperature(done: RunDirectory, path: Path, temperature: float | None) -> Path:
+    """A copy of the run whose evaluation fitted this temperature; None where it could not."""
+    shutil.copytree(done.path, path)
+    result = json.loads((path / "result.json").read_text())
+    notes = {"temperature": "too few"} if temperature is None else {}
+    result["metrics"]["temperature"] = {"values": {"temperature": temperature}, "notes": notes}
+    (path / "result.json").write_text(json.dumps(result))
+    return path
+
+
+def test_the_runs_temperature_scales_the_candidates(
+    done: RunDirectory, trained: TrainedRun, tmp_path: Path
+) -> None:
+    assert trained.temperature is None
+    scaled = TrainedRun.load(with_temperature(done, tmp_path / "run", 2.5))
+    assert scaled.temperature == 2.5
+    questions = scaled.read_questions(done.predictions_path)
+    plain, warm = trained.answer(questions), scaled.answer(questions)
+    for before, after in zip(plain, warm, strict=True):
+        assert after.temperature == 2.5
+        assert after.label_log_probs_sum == before.label_log_probs_sum
+        sums = list((after.label_log_probs_sum or {}).values())
+        weights = [math.exp((value - max(sums)) / 2.5) for value in sums]
+        expected = [weight / sum(weights) for weight in weights]
+        assert list((after.label_probabilities or {}).values()) == pytest.approx(expected)
+    assert scaled.answer(questions, temperature=1.0) == plain
+    assert [each.temperature for each in trained.answer(questions[:1], temperature=4.0)] == [4.0]
+
+
+@pytest.mark.parametrize("temperature", [None, 0.01, 100.0])
+def test_a_temperature_that_is_undefined_or_on_a_bound_is_not_used(
+    done: RunDirectory, tmp_path: Path, temperature: float | None
+) -> None:
+    run = RunDirectory(with_temperature(done, tmp_path / "run", temperature))
+    assert fitted_temperature(run.read_result()) is None
 
 
 def test_no_complete_run(tmp_path: Path) -> None:

@@ -59,6 +59,20 @@ def test_batches_change_nothing(tiny: Any, answer_only: bool) -> None:
     assert len({one.text for one in alone}) > 1
 
 
+def test_a_temperature_changes_the_candidates_probabilities_alone(tiny: Any) -> None:
+    plain = answer(tiny.model, tiny.encoder, tiny.questions(), max_new_tokens=TOKENS)
+    scaled = answer(tiny.model, tiny.encoder, tiny.questions(), max_new_tokens=TOKENS, temperature=3.0)
+    for before, after in zip(plain, scaled, strict=True):
+        assert (before.temperature, after.temperature) == (None, 3.0)
+        sums = list((after.label_log_probs_sum or {}).values())
+        weights = [math.exp((value - max(sums)) / 3.0) for value in sums]
+        expected = [weight / sum(weights) for weight in weights]
+        assert list((after.label_probabilities or {}).values()) == pytest.approx(expected)
+        changed = {"label_probabilities", "temperature"}
+        changed |= {"confidence"} if after.confidence_source == "candidates" else set()
+        assert before.model_dump(exclude=changed) == after.model_dump(exclude=changed)
+
+
 def test_candidates_are_scored_beside_the_text(tiny: Any) -> None:
     for question, given in zip(
         tiny.questions(), answer(tiny.model, tiny.encoder, tiny.questions()), strict=True

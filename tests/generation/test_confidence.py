@@ -32,6 +32,21 @@ def test_by_hand() -> None:
     }  # fmt: skip
 
 
+def test_a_temperature_divides_the_sums_and_nothing_else() -> None:
+    plain = candidate_fields(scores(yes=math.log(0.3), no=math.log(0.1)))
+    scaled = candidate_fields(scores(yes=math.log(0.3), no=math.log(0.1)), 2.0)
+    odds = math.sqrt(3)
+    assert scaled["label_probabilities"] == pytest.approx({"yes": odds / (1 + odds), "no": 1 / (1 + odds)})
+    assert scaled["temperature"] == 2.0
+    for name in ("label_log_probs_sum", "label_log_probs_mean", "answer_mass"):
+        assert scaled[name] == plain[name]
+    assert confidence_fields("yes", scaled, [])["confidence"] == pytest.approx(odds / (1 + odds))
+    # What was generated is none of them: its own probability, unscaled.
+    assert confidence_fields("maybe", scaled, [math.log(0.5)])["confidence"] == pytest.approx(0.5)
+    assert candidate_fields(scores(yes=math.log(0.3), no=math.log(0.1)), 1.0) == plain
+    assert "temperature" not in plain
+
+
 def test_free_form() -> None:
     assert candidate_fields({}) == {}
     assert confidence_fields("a dog", {}, [math.log(0.5)]) == {

@@ -29,6 +29,7 @@ predictions = st.builds(
     label_probabilities=st.none() | st.dictionaries(TEXT, SHARE, max_size=3),
     label_log_probs_sum=st.none() | st.dictionaries(TEXT, st.floats(-1e6, 0), max_size=3),
     label_log_probs_mean=st.none() | st.dictionaries(TEXT, st.floats(-1e6, 0), max_size=3),
+    temperature=st.none() | st.floats(0.01, 100),
     answer_mass=st.none() | SHARE,
 )  # fmt: skip
 
@@ -106,6 +107,7 @@ def test_nothing_undefined_can_be_made() -> None:
     for wrong in (
         {"confidence": float("nan")},
         {"answer_mass": -0.1},
+        {"temperature": 0.0},
         {"label_log_probs_sum": {"a": -float("inf")}},
     ):
         with pytest.raises(ValidationError):

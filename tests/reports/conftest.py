@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from caref.experiments.evaluating import metric_record
 from caref.generation.prediction import Prediction
 from caref.metrics import METRICS, evaluate
 from caref.reports.summary import Summary, summarise
-from caref.results import paired
-from caref.results.result import MetricRecord, RunResult
+from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
+from caref.statistics import paired
 
 Answered = tuple[str, float]
 """What a model wrote to a question whose answer is yes, and how likely yes was among yes and no."""
@@ -67,7 +68,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         name: str, answers: Sequence[Answered], *, seed: int = 1, task: str = "small", **environment: Any
     ) -> RunDirectory:
         predictions = [predicted(place, answered) for place, answered in enumerate(answers, start=1)]
-        metrics = ("accuracy", "broken", "answer_confidence", "calibration_error")
+        metrics = ("accuracy", "broken", "answer_confidence", "nll", "calibration_error", "temperature")
         measured = evaluate(predictions, [METRICS.get(metric)() for metric in metrics])
         run = RunDirectory(tmp_path / "runs" / str(next(number)) / f"{task}-{name}-{seed}")
         run.start({"task": task})
@@ -75,10 +76,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         run.write_scores(
             predictions, {k: list(v) for m in measured.values() for k, v in m.per_example.items()}
         )
-        records = {
-            metric: MetricRecord(values=dict(m.values), notes=dict(m.notes), fingerprint=dict(m.fingerprint))
-            for metric, m in measured.items()
-        }
+        records = {metric: metric_record(each) for metric, each in measured.items()}
         result = RunResult(
             run_id=f"{name}{seed}", task=task, model="starter", method="aq", objective=name,
             supervision="answer_and_explanation", prompt="feb", seed=seed, data_format="generated",

@@ -27,7 +27,7 @@ def list_entries(
     for each in (kind,) if kind else KINDS:
         typer.secho(each, bold=True)
         for name, told in _entries(each):
-            typer.echo(_hanging(f"  {name:<18}{told.replace('`', '')}"))
+            typer.echo(_hanging(f"  {name:<20}{told.replace('`', '')}"))
 
 
 def _hanging(line: str) -> str:
@@ -35,7 +35,7 @@ def _hanging(line: str) -> str:
     if not sys.stdout.isatty():
         return line
     width = max(60, shutil.get_terminal_size().columns)
-    return textwrap.fill(line, width, subsequent_indent=" " * 20)
+    return textwrap.fill(line, width, subsequent_indent=" " * 22)
 
 
 def _entries(kind: str) -> list[tuple[str, str]]:

@@ -34,6 +34,13 @@ def predict(
         str | None, typer.Option(help="The base model, where it has moved since the run.")
     ] = None,
     eval_batch_size: Annotated[int, typer.Option(min=1, help="Examples decoded at once.")] = 64,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="What the candidates' log-probabilities are divided by, in place of the temperature that "
+            "the run's evaluation fitted; 1 leaves them as they are."
+        ),
+    ] = None,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Let code from the model's repository run.")
     ] = False,
@@ -43,11 +50,17 @@ def predict(
     A text that is typed in goes to the model as it is; the task's labels, or --choices, are the
     candidates for the confidence. Without candidates the confidence is the probability of the
     generated answer's own tokens.
+
+    The candidates' probabilities are scaled by the temperature that the run's evaluation fitted, where it
+    has one. It was fitted on the evaluated examples: do not score these with it again. What it gives on
+    them, each example scaled by a fit on others, is in the run's result.
     """
     from caref.experiments.predicting import TrainedRun
 
     if (text is None) == (file is None):
         raise CarefError("give either a text (or - for standard input) or --file")
+    if temperature is not None and not 0 < temperature < float("inf"):
+        raise CarefError(f"--temperature must be a finite number above 0, got {temperature}")
     for path, needed in ((file, "--file"), (out.parent if out is not None else None, "--out")):
         if path is not None and not path.exists():
             raise CarefError(f"{needed}: {path} does not exist")
@@ -65,7 +78,8 @@ def predict(
     if not questions:
         raise CarefError("there is nothing to answer: the input is empty")
     answers = [
-        answer.model_dump(mode="json") for answer in trained.answer(questions, batch_size=eval_batch_size)
+        answer.model_dump(mode="json")
+        for answer in trained.answer(questions, batch_size=eval_batch_size, temperature=temperature)
     ]
     if out is not None:
         from caref.results.files import write_json_lines
@@ -81,4 +95,8 @@ def predict(
     broken = "  (broken: no separator was generated)" if answer["broken"] else ""
     typer.echo(f"answer       {answer['label']}{broken}")
     typer.echo(f"explanation  {answer['explanation']}")
-    typer.echo(f"confidence   {answer['confidence']:.3f}  ({answer['confidence_source']})")
+    source = answer["confidence_source"]
+    if source == "candidates" and answer["temperature"] is not None:
+        whose = "from this run's evaluation" if temperature is None else "as given"
+        source += f", temperature {answer['temperature']:.3g} {whose}"
+    typer.echo(f"confidence   {answer['confidence']:.3f}  ({source})")

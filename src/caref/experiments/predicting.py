@@ -12,6 +12,8 @@ from caref.experiments.assembly import make_encoder
 from caref.experiments.resources import Resources
 from caref.experiments.saved import SavedRun
 from caref.experiments.spec import RunSpec
+from caref.metrics.calibration.temperature import BOUNDS
+from caref.results.result import RunResult
 from caref.tasks.example import Example
 
 if TYPE_CHECKING:
@@ -29,15 +31,23 @@ class TrainedRun:
         model: With its adapter.
         encoder: As in the run.
         labels: The task's fixed labels; empty where each question brings its own choices.
+        temperature: What the candidates' scores are divided by for their probabilities: fitted on the
+            examples that the run was evaluated on, so for *other* ones. None where the run has none.
     """
 
     def __init__(
-        self, spec: RunSpec, model: PreTrainedModel, encoder: Encoder, labels: tuple[str, ...]
+        self,
+        spec: RunSpec,
+        model: PreTrainedModel,
+        encoder: Encoder,
+        labels: tuple[str, ...],
+        temperature: float | None = None,
     ) -> None:
         self.spec = spec
         self.model = model
         self.encoder = encoder
         self.labels = labels
+        self.temperature = temperature
 
     @classmethod
     def load(
@@ -59,7 +69,8 @@ class TrainedRun:
         model, spec = saved.load(), saved.spec
         resources = Resources()
         encoder = make_encoder(spec, resources, model.config)
-        return cls(spec, model, encoder, resources.task(spec).labels)
+        temperature = fitted_temperature(saved.directory.read_result())
+        return cls(spec, model, encoder, resources.task(spec).labels, temperature)
 
     def read_questions(self, path: Path) -> list[EncodedQuestion]:
         """Read JSON lines: ``{"input": text}`` as the model reads it, or the fields of the task.
@@ -88,8 +99,20 @@ class TrainedRun:
                 raise DataError(f"{path}:{number}: {error}") from error
         return questions
 
-    def answer(self, questions: Sequence[EncodedQuestion], *, batch_size: int = 64) -> list[Answer]:
-        """Answer, explain and say how sure, one for each question in their order."""
+    def answer(
+        self,
+        questions: Sequence[EncodedQuestion],
+        *,
+        batch_size: int = 64,
+        temperature: float | None = None,
+    ) -> list[Answer]:
+        """Answer, explain and say how sure, one for each question in their order.
+
+        Args:
+            questions: From `read_questions` or the encoder.
+            batch_size: Questions per batch.
+            temperature: Above 0, in place of the run's own; 1 leaves the probabilities as they are.
+        """
         from caref.generation.answering import answer
 
         return answer(
@@ -98,6 +121,7 @@ class TrainedRun:
             questions,
             max_new_tokens=self.spec.max_new_tokens,
             batch_size=batch_size,
+            temperature=self.temperature if temperature is None else temperature,
         )
 
     def _question(self, record: Any, number: str) -> EncodedQuestion:
@@ -116,3 +140,14 @@ class TrainedRun:
             id, record, tuple(choices), answer=choices[0] if choices else "", explanations=("",)
         )
         return self.encoder.ask(example)[0]
+
+
+def fitted_temperature(result: RunResult) -> float | None:
+    """The temperature that a run's evaluation fitted.
+
+    None where it was not asked for, is undefined, or lies on a bound of the search: the examples did not
+    determine it, and 0.01 would make every confidence 1.
+    """
+    record = result.metrics.get("temperature")
+    value = None if record is None else record.values.get("temperature")
+    return None if value in BOUNDS else value

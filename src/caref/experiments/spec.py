@@ -18,7 +18,16 @@ from caref.training.settings import TrainingSettings
 
 Supervision = Literal["answer_and_explanation", "answer_only"]
 
-DEFAULT_METRICS = ("accuracy", "broken", "nbert", "answer_confidence", "calibration_error")
+DEFAULT_METRICS = (
+    "accuracy",
+    "broken",
+    "nbert",
+    "answer_confidence",
+    "nll",
+    "calibration_error",
+    "auroc",
+    "temperature",
+)
 
 
 class RunSpec(BaseModel):

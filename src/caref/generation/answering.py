@@ -29,6 +29,7 @@ def answer(
     max_new_tokens: int = 100,
     batch_size: int = 64,
     confidence: bool = True,
+    temperature: float | None = None,
     on_batch: Callable[[int], None] | None = None,
 ) -> list[Answer]:
     """Answer and explain every question.
@@ -40,6 +41,7 @@ def answer(
         max_new_tokens: Greedy decoding ends here at the latest.
         batch_size: Questions per batch; changes the speed, not the answers (beyond rounding).
         confidence: Score the candidate answers too.
+        temperature: As in `candidate_fields`; it does not touch a confidence that is the generated answer's.
         on_batch: Called with the number of questions just done.
 
     Returns:
@@ -51,7 +53,8 @@ def answer(
     answers: dict[int, Answer] = {}
     try:
         for batch in _by_length(questions, batch_size, equal=needs_equal_lengths(model)):
-            made = _answer_batch(model, encoder, [questions[index] for index in batch], config, confidence)
+            asked = [questions[index] for index in batch]
+            made = _answer_batch(model, encoder, asked, config, confidence, temperature)
             answers.update(zip(batch, made, strict=True))
             if on_batch:
                 on_batch(len(batch))
@@ -78,6 +81,7 @@ def _answer_batch(
     questions: list[EncodedQuestion],
     config: GenerationConfig,
     confidence: bool,
+    temperature: float | None,
 ) -> list[Answer]:
     reading = read(model, [question.input_ids for question in questions])
     generated = _generate(reading, encoder, config)
@@ -86,7 +90,7 @@ def _answer_batch(
         candidates = [[encoder.answer_ids(text) for text in question.candidates] for question in questions]
         scores = score_answers(reading, candidates)
         fields = [
-            candidate_fields(dict(zip(question.candidates, row_scores, strict=True)))
+            candidate_fields(dict(zip(question.candidates, row_scores, strict=True)), temperature)
             for question, row_scores in zip(questions, scores, strict=True)
         ]
     answers = []

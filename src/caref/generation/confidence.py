@@ -12,23 +12,26 @@ from typing import Any
 from caref.generation.scoring import AnswerScore
 
 
-def candidate_fields(scores: Mapping[str, AnswerScore]) -> dict[str, Any]:
+def candidate_fields(scores: Mapping[str, AnswerScore], temperature: float | None = None) -> dict[str, Any]:
     """The fields of a `Prediction` that describe the candidates; none for free-form answers.
 
     Args:
         scores: Candidate to its score, separator included.
+        temperature: Above 0: what the sums are divided by before the softmax. None or 1 leaves them.
 
     Returns:
         ``label_probabilities`` (the softmax of the sums), ``label_log_probs_sum``,
-        ``label_log_probs_mean`` and ``answer_mass`` (the sum of the candidates' probabilities).
+        ``label_log_probs_mean``, ``answer_mass`` (the sum of the candidates' probabilities) and, where it
+        changed something, ``temperature``. The sums and the mass are the model's own, whatever it is.
     """
     if not scores:
         return {}
     sums = {candidate: score.log_prob_sum for candidate, score in scores.items()}
-    largest = max(sums.values())
-    weights = {candidate: math.exp(value - largest) for candidate, value in sums.items()}
+    largest, divisor = max(sums.values()), temperature or 1.0
+    weights = {candidate: math.exp((value - largest) / divisor) for candidate, value in sums.items()}
     total = sum(weights.values())
     return {
+        **({} if divisor == 1 else {"temperature": divisor}),
         "label_probabilities": {candidate: weight / total for candidate, weight in weights.items()},
         "label_log_probs_sum": sums,
         "label_log_probs_mean": {candidate: score.log_prob_mean for candidate, score in scores.items()},

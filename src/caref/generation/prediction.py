@@ -42,6 +42,11 @@ class Answer(BaseModel):
     label_log_probs_mean: dict[str, float] | None = Field(
         default=None, description="the same divided by the number of tokens"
     )
+    temperature: float | None = Field(
+        default=None,
+        gt=0,
+        description="what label_log_probs_sum was divided by for `label_probabilities`; None: by nothing",
+    )
     answer_mass: float | None = Field(
         default=None, ge=0, description="sum of exp(label_log_probs_sum) over the candidates"
     )

@@ -2,8 +2,8 @@
 
 Example:
     >>> METRICS.names()
-    ['accuracy', 'broken', 'nbert', 'answer_confidence', 'calibration_error', 'rouge_l', 'bleu',
-     'explanation_length', 'repetition', 'restatement', 'distinct_2']
+    ['accuracy', 'broken', 'nbert', 'answer_confidence', 'nll', 'calibration_error', 'auroc', 'temperature',
+     'rouge_l', 'bleu', 'explanation_length', 'repetition', 'restatement', 'distinct_2']
     >>> METRICS.get("accuracy")().compute([]).values
     {'accuracy': None, 'n': 0}
 """
@@ -25,7 +25,10 @@ METRICS: Registry[type[Metric]] = Registry(
         "broken": "caref.metrics.broken:Broken",
         "nbert": "caref.metrics.nbert:NBert",
         "answer_confidence": "caref.metrics.confidence:AnswerConfidence",
-        "calibration_error": "caref.metrics.calibration:Calibration",
+        "nll": "caref.metrics.calibration.nll:NegativeLogLikelihood",
+        "calibration_error": "caref.metrics.calibration.calibration_error:CalibrationError",
+        "auroc": "caref.metrics.calibration.auroc:Auroc",
+        "temperature": "caref.metrics.calibration.temperature_scaling:Temperature",
         "rouge_l": "caref.metrics.rouge_l:RougeL",
         "bleu": "caref.metrics.bleu:Bleu",
         "explanation_length": "caref.metrics.explanation_length:ExplanationLength",
