@@ -19,6 +19,7 @@ PAGES = (
     ("run",),
     ("predict",),
     ("table",),
+    ("compare",),
     ("params",),
     ("list",),
     ("data",),

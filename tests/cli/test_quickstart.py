@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from caref.quickstart import plan
-from caref.results import paired
+from caref.statistics import paired
 
 Caref = Callable[..., Any]
 ENCODER = Path(__file__).parents[1] / "metrics" / "golden" / "tiny-roberta"

@@ -9,8 +9,8 @@ import pytest
 
 from caref.errors import CarefError, DataError
 from caref.reports.summary import Bin, Said, Summary, summarise, verdict
-from caref.results.paired import PairedDifference
 from caref.results.run_directory import RunDirectory
+from caref.statistics.paired import PairedDifference
 
 MakeRun = Callable[..., RunDirectory]
 MakeSummary = Callable[..., Summary]

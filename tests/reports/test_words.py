@@ -6,7 +6,7 @@ import pytest
 
 from caref.reports import words
 from caref.reports.summary import PAIRED, Difference, Summary
-from caref.results.paired import PairedDifference
+from caref.statistics.paired import PairedDifference
 
 ACCURACY, BRIER = PAIRED[0], PAIRED[-1]
 COMPARED = ("CE", "CAREF")

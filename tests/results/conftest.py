@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from caref.generation.prediction import Prediction
-from caref.results.result import RunResult
+from caref.results.evaluation import Evaluation, EvaluationFolder
+from caref.results.result import MetricRecord, RunResult
+from caref.results.run_directory import RunDirectory
+
+Columns = dict[str, list[float | None]]
 
 
 @pytest.fixture
@@ -52,3 +57,33 @@ def prediction() -> Prediction:
         gold_label="yes",
         gold_explanations=("milk is white",),
     )
+
+
+class Folders:
+    """Writes runs and evaluations with per-example scores, as ``caref run`` and ``caref evaluate`` do."""
+
+    def __init__(self, root: Path, make_result: Callable[..., RunResult], prediction: Prediction) -> None:
+        self.root, self.make_result, self.prediction = root, make_result, prediction
+
+    def run(self, name: str, columns: Columns, *, seed: int = 1, **changes: Any) -> RunDirectory:
+        """A complete run; the split's checksum is its seed."""
+        run = RunDirectory(self.root / name)
+        run.start({})
+        ids = [str(row) for row in range(len(next(iter(columns.values()))))]
+        run.write_scores([self.prediction.model_copy(update={"id": each}) for each in ids], columns)
+        run.finish(self.make_result(seed=seed, **{"split_checksum": str(seed), **changes}), {})
+        return run
+
+    def evaluation(self, name: str, columns: Columns, *, called: str = "set", **metrics: Any) -> Path:
+        """A complete evaluation."""
+        folder = EvaluationFolder(self.root / name)
+        size = len(next(iter(columns.values())))
+        records = {each: MetricRecord(**record) for each, record in metrics.items()}
+        evaluation = Evaluation(name=called, predictions_sha256="0", n=size, metrics=records)
+        folder.write(evaluation, [str(row) for row in range(size)], columns)
+        return folder.path
+
+
+@pytest.fixture
+def folders(tmp_path: Path, make_result: Callable[..., RunResult], prediction: Prediction) -> Folders:
+    return Folders(tmp_path, make_result, prediction)

@@ -34,6 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Every metric of predictions that are there: a run's, or any other system's.",
     ),
     "table": ("caref.cli.table:table", "Runs as a table: mean and standard deviation over splits."),
+    "compare": (
+        "caref.cli.compare:compare",
+        "Is a difference real, and where does it come from? Settings on the same splits.",
+    ),
     "params": ("caref.cli.params:params", "What each method would train on a model, from its configuration."),
     "properties": (
         "caref.cli.properties:properties",

@@ -13,10 +13,11 @@ import numpy as np
 from caref.errors import CarefError
 from caref.generation.prediction import Prediction
 from caref.results.files import write_json
-from caref.results.paired import PairedDifference, compare_runs
+from caref.results.paired import compare_runs
 from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
 from caref.results.table import COLUMNS
+from caref.statistics.paired import PairedDifference
 
 VALUES = (*COLUMNS, "calibration_error_95")
 """The values of a run that are summarised, where it has them."""
