@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "generation": FLOOR | {"models", "tasks"},
     "statistics": {"errors"},
     "metrics": FLOOR | {"generation.prediction", "statistics", "__version__"},
-    "human": FLOOR | {"generation.prediction", "metrics", "statistics"},
+    "human": FLOOR | {"generation.prediction", "tasks", "metrics", "statistics"},
     "results": FLOOR | {"generation.prediction", "statistics"},
     "reports": FLOOR | {"generation.prediction", "results", "statistics"},
     "properties": FLOOR | {"losses"},

@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "caref.cli.compare:compare",
         "Is a difference real, and where does it come from? Settings on the same splits.",
     ),
+    "metrics": (
+        "caref.cli.metrics:app",
+        "What the automatic metrics are worth, held against people's ratings.",
+    ),
     "params": ("caref.cli.params:params", "What each method would train on a model, from its configuration."),
     "properties": (
         "caref.cli.properties:properties",
