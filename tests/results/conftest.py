@@ -74,12 +74,17 @@ class Folders:
         run.finish(self.make_result(seed=seed, **{"split_checksum": str(seed), **changes}), {})
         return run
 
-    def evaluation(self, name: str, columns: Columns, *, called: str = "set", **metrics: Any) -> Path:
-        """A complete evaluation."""
+    def evaluation(
+        self, name: str, columns: Columns, *, run: dict[str, Any] | None = None, **metrics: Any
+    ) -> Path:
+        """A complete evaluation, of a run where its fields are given."""
         folder = EvaluationFolder(self.root / name)
         size = len(next(iter(columns.values())))
         records = {each: MetricRecord(**record) for each, record in metrics.items()}
-        evaluation = Evaluation(name=called, predictions_sha256="0", n=size, metrics=records)
+        of_run = None if run is None else self.make_result(**run).identity
+        evaluation = Evaluation(
+            name=folder.path.name, predictions_sha256="0", n=size, run=of_run, setting="s", metrics=records
+        )
         folder.write(evaluation, [str(row) for row in range(size)], columns)
         return folder.path
 

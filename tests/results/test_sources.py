@@ -82,23 +82,24 @@ def test_evaluations_of_one_folder_alone_are_settings(folders: Any) -> None:
 
 
 def test_folders_of_evaluations_in_one_folder_are_settings(folders: Any) -> None:
-    called = "comve_tiny_aq_caref_seed22_0123456789abcdef"
     for name in ("low", "high"):
-        folders.evaluation(f"rates/{name}/one", ONES)
-        folders.evaluation(f"rates/{name}/{called}", ONES, called=called)
+        for split in ("one", "two"):
+            folders.evaluation(f"rates/{name}/{split}", ONES)
     found = shape(read_settings([folders.root / "rates"], one_setting))
-    assert found == {name: {"": [22, "one"]} for name in ("high", "low")}
+    assert found == {name: {"": ["one", "two"]} for name in ("high", "low")}
 
 
-def test_evaluations_of_runs_know_their_seed(folders: Any) -> None:
+def test_evaluations_of_runs_are_settings_as_the_runs_are(folders: Any) -> None:
     for method in ("aq", "lora"):
         for seed in (1, 22):
-            name = f"comve_tiny_{method}_caref_seed{seed}_0123456789abcdef"
-            folders.evaluation(name, ONES, called=name)
-    found = shape(read_settings([folders.root], one_setting))
-    assert found == {f"comve_tiny_{method}_caref": {"": [1, 22]} for method in ("aq", "lora")}
-    folders.evaluation("again", ONES, called=name)
-    with pytest.raises(CarefError, match=r"are the same split of one setting; keep the evaluations of each"):
+            for task in ("comve", "esnli"):
+                of_run = {"method": method, "seed": seed, "task": task, "split_checksum": str(seed)}
+                folders.evaluation(f"{method}{seed}{task}", ONES, run=of_run)
+    (first, second) = found = read_settings([folders.root], one_setting)
+    assert shape(found) == {name: {"comve": [1, 22], "esnli": [1, 22]} for name in ("aq", "lora")}
+    assert first.tasks["comve"][22].checksum == second.tasks["comve"][22].checksum == "22"
+    folders.evaluation("again", ONES, run=of_run)
+    with pytest.raises(CarefError, match=r"two of the lora runs have seed 22"):
         read_settings([folders.root], one_setting)
 
 
@@ -107,6 +108,9 @@ def test_what_is_no_setting(folders: Any) -> None:
         read_settings([folders.root / "nowhere"], one_setting)
     with pytest.raises(DataError, match=r"holds neither a complete run nor an evaluation"):
         read_settings([folders.root], one_setting)
+    (folders.root / "theirs.jsonl").touch()
+    with pytest.raises(DataError, match=r"theirs.jsonl is a file; caref evaluate .* --out FOLDER makes"):
+        read_settings([folders.root / "theirs.jsonl"], one_setting)
     run, evaluation = folders.run("run", ONES), folders.evaluation("evaluation", ONES)
     with pytest.raises(CarefError, match=r"runs and evaluations are not compared with each other"):
         read_settings([run.path, evaluation], one_setting)

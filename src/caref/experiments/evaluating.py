@@ -241,6 +241,8 @@ class Evaluator:
                 name=of.name,
                 predictions_sha256=of.sha256,
                 n=len(of.predictions),
+                run=None if of.run is None else of.run.identity,
+                setting="" if of.run is None else of.setting,
                 metrics={name: metric_record(result) for name, result in results.items()},
             ),
             {name: column for result in results.values() for name, column in result.per_example.items()},

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from caref.errors import CarefError, DataError
 from caref.results.files import write_json
 from caref.results.reading import read_model
-from caref.results.result import MetricRecord
+from caref.results.result import MetricRecord, RunIdentity
 from caref.results.scores import Score, read_scores, write_scores
 
 
@@ -27,6 +27,8 @@ class Evaluation(BaseModel):
     name: str = Field(description="what the set is called: its run's or its file's name")
     predictions_sha256: str = Field(description="of the predictions, in their order")
     n: int = Field(description="the number of predictions")
+    run: RunIdentity | None = Field(default=None, description="the run that made them, if one did")
+    setting: str = Field(default="", description="hash of that run's settings other than the seed")
     metrics: dict[str, MetricRecord]
 
 

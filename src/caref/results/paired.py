@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from caref.errors import CarefError
 from caref.results.run_directory import RunDirectory
@@ -42,19 +42,23 @@ def splits_of(runs: Sequence[RunDirectory], which: str) -> dict[int, ScoredSplit
         DataError: If a run is not complete or cannot be read.
         CarefError: If two have the same seed.
     """
-    found: dict[int, ScoredSplit] = {}
-    for run in runs:
-        result = run.read_result()
-        if result.seed in found:
+    results = [run.read_result() for run in runs]
+    found = zip(runs, results, strict=True)
+    return by_seed(((result.seed, ScoredSplit.of_run(run, result)) for run, result in found), which)
+
+
+def by_seed(found: Iterable[tuple[int, ScoredSplit]], which: str) -> dict[int, ScoredSplit]:
+    """Seed to split.
+
+    Raises:
+        CarefError: If two have the same seed.
+    """
+    splits: dict[int, ScoredSplit] = {}
+    for seed, split in found:
+        if seed in splits:
             raise CarefError(
-                f"two of the {which} runs have seed {result.seed}: {found[result.seed].path} and "
-                f"{run.path}; pass the runs of one setting"
+                f"two of the {which} runs have seed {seed}: {splits[seed].path} and {split.path}; "
+                "pass the runs of one setting"
             )
-        found[result.seed] = ScoredSplit(
-            path=run.path,
-            task=result.task,
-            checksum=result.split_checksum,
-            scores=run.read_scores(),
-            metrics=result.metrics,
-        )
-    return found
+        splits[seed] = split
+    return splits

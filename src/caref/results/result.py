@@ -23,11 +23,8 @@ class MetricRecord(BaseModel):
     columns: tuple[str, ...] = Field(default=(), description="its per-example values in scores.jsonl")
 
 
-class RunResult(BaseModel):
-    """The outcome of one run.
-
-    Two runs may be compared where their `split_checksum` and the metrics' fingerprints agree.
-    """
+class RunIdentity(BaseModel):
+    """Which run: what it was made of, in short."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -39,9 +36,17 @@ class RunResult(BaseModel):
     supervision: str
     prompt: str
     seed: int
+    split_checksum: str = Field(description="of the drawn examples' ids")
+
+
+class RunResult(RunIdentity):
+    """The outcome of one run.
+
+    Two runs may be compared where their `split_checksum` and the metrics' fingerprints agree.
+    """
+
     data_format: str = Field(description="which of the task's file formats was read")
     problems_skipped: int = Field(description="unreadable rows that the caller chose to skip")
-    split_checksum: str = Field(description="of the drawn examples' ids")
     train_examples: int
     evaluated_examples: int
     inputs_cut: int = Field(description="inputs whose context was shortened, of both parts")
@@ -49,6 +54,11 @@ class RunResult(BaseModel):
     trainable_parameters: int
     total_parameters: int
     metrics: dict[str, MetricRecord]
+
+    @property
+    def identity(self) -> RunIdentity:
+        """Which run it is of."""
+        return RunIdentity(**{name: getattr(self, name) for name in RunIdentity.model_fields})
 
     @property
     def value_names(self) -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from caref.errors import CarefError, DataError
-from caref.results.result import MetricRecord
+from caref.results.result import MetricRecord, RunResult
+from caref.results.run_directory import RunDirectory
 from caref.results.scores import Score
 from caref.statistics.paired import check_same_splits
 
@@ -39,6 +40,15 @@ class ScoredSplit:
     checksum: str | None
     scores: Mapping[str, Mapping[str, Score]]
     metrics: Mapping[str, MetricRecord]
+
+    @classmethod
+    def of_run(cls, run: RunDirectory, result: RunResult) -> ScoredSplit:
+        """What a complete run scored.
+
+        Raises:
+            DataError: If that cannot be read.
+        """
+        return cls(run.path, result.task, result.split_checksum, run.read_scores(), result.metrics)
 
     @cached_property
     def columns(self) -> list[str]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from caref.errors import CarefError, DataError
-from caref.results.evaluation import EvaluationFolder
-from caref.results.paired import splits_of
+from caref.results.evaluation import Evaluation, EvaluationFolder
+from caref.results.paired import by_seed
+from caref.results.result import RunIdentity
 from caref.results.run_directory import RunDirectory, complete_runs
 from caref.results.setting import ScoredSplit, Setting, Splits
 from caref.results.table import GROUP
-
-OF_A_RUN = re.compile(r"(?P<setting>.+)_seed(?P<seed>\d+)_[0-9a-f]{16}")
-"""The name of a run's folder, which its evaluation keeps."""
 
 ONE_SPLIT = "the only one"
 
@@ -26,10 +23,11 @@ def read_settings(paths: Sequence[Path], setting_of: Callable[[RunDirectory], st
     """Read what is to be compared.
 
     Args:
-        paths: Runs or folders of runs: those that differ in task and seed alone are a setting. Or
-            evaluations, as ``caref evaluate --out`` writes them, or folders of them: a folder is a setting,
-            and each evaluation in it a split, known by its run's seed or by its own name; a single one is one
-            split. Of one folder alone, each folder in it is a setting: of one split, or of those inside.
+        paths: Runs or folders of runs, or evaluations, as ``caref evaluate --out`` writes them, or folders of
+            them. Runs, or evaluations of runs, that differ in task and seed alone are a setting. Of
+            evaluations of other systems a folder is a setting, and each evaluation in it a split, known by
+            its name; a single one is one split. Of one folder alone, each folder in it is a setting: of one
+            split, or of those inside.
         setting_of: What tells runs of one task, model, method and objective apart, the same for all seeds.
 
     Returns:
@@ -41,6 +39,8 @@ def read_settings(paths: Sequence[Path], setting_of: Callable[[RunDirectory], st
         CarefError: If paths hold different kinds, or two runs are of the same split.
     """
     for path in paths:
+        if path.is_file():
+            raise DataError(f"{path} is a file; caref evaluate {path} --out FOLDER makes what is compared")
         if not path.is_dir():
             raise DataError(f"there is no folder {path}")
     found = [_settings_at(path, setting_of, alone=len(paths) == 1) for path in paths]
@@ -60,27 +60,58 @@ def read_settings(paths: Sequence[Path], setting_of: Callable[[RunDirectory], st
     return settings
 
 
+@dataclass(frozen=True, slots=True)
+class _OfRun:
+    """A split that a run was made on, whether the run or its evaluation was read."""
+
+    run: RunIdentity
+    setting: str
+    split: ScoredSplit
+
+
 def _settings_at(
     path: Path, setting_of: Callable[[RunDirectory], str], *, alone: bool
 ) -> tuple[str, list[Setting]]:
     if runs := list(complete_runs(path)):
-        return "runs", _of_runs(runs, setting_of)
-    if folders := [EvaluationFolder(file.parent) for file in sorted(path.rglob("evaluation.json"))]:
-        return "evaluations", _of_evaluations(path, folders, alone=alone)
-    raise DataError(
-        f"{path} holds neither a complete run nor an evaluation; "
-        "caref run --out and caref evaluate --out make them"
+        return "runs", _of_runs([_read_run(run, setting_of(run)) for run in runs])
+    if not (files := sorted(path.rglob("evaluation.json"))):
+        raise DataError(
+            f"{path} holds neither a complete run nor an evaluation; "
+            "caref run --out and caref evaluate --out make them"
+        )
+    folders = [EvaluationFolder(file.parent) for file in files]
+    evaluations = [(folder, folder.read()) for folder in folders]
+    of_runs = [
+        _OfRun(each.run, each.setting, _split_of(folder, each)) for folder, each in evaluations if each.run
+    ]
+    if len(of_runs) == len(evaluations):
+        return "evaluations", _of_runs(of_runs)
+    return "evaluations", _of_other_systems(path, evaluations, alone=alone)
+
+
+def _read_run(run: RunDirectory, setting: str) -> _OfRun:
+    result = run.read_result()
+    return _OfRun(result.identity, setting, ScoredSplit.of_run(run, result))
+
+
+def _split_of(folder: EvaluationFolder, evaluation: Evaluation) -> ScoredSplit:
+    run = evaluation.run
+    return ScoredSplit(
+        path=folder.path,
+        task=run.task if run else "",
+        checksum=run.split_checksum if run else None,
+        scores=folder.read_scores(),
+        metrics=evaluation.metrics,
     )
 
 
-def _of_runs(runs: Sequence[RunDirectory], setting_of: Callable[[RunDirectory], str]) -> list[Setting]:
+def _of_runs(found: Sequence[_OfRun]) -> list[Setting]:
     # What a setting is called, to its tasks, to the hash that tells two of that name apart, to its runs.
-    groups: dict[tuple[str, ...], dict[str, dict[str, list[RunDirectory]]]] = {}
-    for run in runs:
-        result = run.read_result()
-        task, *rest = (getattr(result, name) for name in GROUP[:-1])
+    groups: dict[tuple[str, ...], dict[str, dict[str, list[_OfRun]]]] = {}
+    for one in found:
+        task, *rest = (getattr(one.run, name) for name in GROUP[:-1])
         by_task = groups.setdefault(tuple(rest), {})
-        by_task.setdefault(task, defaultdict(list))[setting_of(run)].append(run)
+        by_task.setdefault(task, defaultdict(list))[one.setting].append(one)
     told = [place for place in range(len(GROUP) - 2) if len({group[place] for group in groups}) > 1]
     settings = []
     for group, by_task in sorted(groups.items()):
@@ -96,35 +127,30 @@ def _of_runs(runs: Sequence[RunDirectory], setting_of: Callable[[RunDirectory], 
     return settings
 
 
-def _setting(name: str, tasks: Mapping[str, Sequence[RunDirectory]]) -> Setting:
-    return Setting(name, {task: splits_of(runs, name) for task, runs in sorted(tasks.items())})
+def _setting(name: str, tasks: Mapping[str, Sequence[_OfRun]]) -> Setting:
+    splits = {task: ((each.run.seed, each.split) for each in runs) for task, runs in sorted(tasks.items())}
+    return Setting(name, {task: dict(sorted(by_seed(found, name).items())) for task, found in splits.items()})
 
 
-def _of_evaluations(root: Path, folders: Sequence[EvaluationFolder], *, alone: bool) -> list[Setting]:
-    groups: dict[str, dict[Any, ScoredSplit]] = defaultdict(dict)
-    for folder in folders:
-        evaluation = folder.read()
+def _of_other_systems(
+    root: Path, evaluations: Sequence[tuple[EvaluationFolder, Evaluation]], *, alone: bool
+) -> list[Setting]:
+    """Evaluations that name no run: by the folders in which they lie."""
+    groups: dict[str, dict[str, ScoredSplit]] = defaultdict(dict)
+    for folder, evaluation in evaluations:
         inside = folder.path.relative_to(root)
-        group, key = _setting_and_split(evaluation.name, inside, alone=alone, single=len(folders) == 1)
-        if key in groups[group]:
-            raise CarefError(
-                f"{groups[group][key].path} and {folder.path} are the same split of one setting; "
-                "keep the evaluations of each setting in a folder of their own"
-            )
-        groups[group][key] = ScoredSplit(folder.path, "", None, folder.read_scores(), evaluation.metrics)
+        group, key = _setting_and_split(inside, alone=alone, single=len(evaluations) == 1)
+        groups[group][key] = _split_of(folder, evaluation)
     return [Setting(name or root.name, {"": splits}) for name, splits in groups.items()]
 
 
-def _setting_and_split(name: str, inside: Path, *, alone: bool, single: bool) -> tuple[str, str | int]:
+def _setting_and_split(inside: Path, *, alone: bool, single: bool) -> tuple[str, str]:
     """What setting of a folder an evaluation is of, the empty name for the only one, and on which split."""
-    run = OF_A_RUN.fullmatch(name)
-    if alone and len(inside.parts) > 1:
-        return inside.parts[0], int(run["seed"]) if run else inside.relative_to(inside.parts[0]).as_posix()
-    if run:
-        return run["setting"], int(run["seed"])
-    if alone:
-        return inside.as_posix(), ONE_SPLIT
-    return "", ONE_SPLIT if single else inside.as_posix()
+    if not alone:
+        return "", ONE_SPLIT if single else inside.as_posix()
+    if len(inside.parts) > 1:
+        return inside.parts[0], inside.relative_to(inside.parts[0]).as_posix()
+    return inside.as_posix(), ONE_SPLIT
 
 
 def _folder_names(paths: Sequence[Path]) -> list[str]:
