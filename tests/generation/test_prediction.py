@@ -130,3 +130,18 @@ def test_correct_ignores_case_and_outer_blanks() -> None:
 def test_an_answer_round_trip() -> None:
     answer = Answer(id="1", input="i", text="t", label="l", explanation="e", broken=True, confidence=0.5)
     assert Answer.model_validate_json(answer.model_dump_json()) == answer
+
+
+@pytest.mark.parametrize(
+    ("changes", "explained"),
+    [
+        ({}, True),
+        ({"explanation": "unk"}, True),  # a word of the model's own
+        ({"explanation": "UNK"}, False),
+        ({"explanation": " UNK "}, False),
+        ({"explanation": " \t"}, False),
+        ({"broken": True}, False),
+    ],
+)
+def test_what_is_broken_or_blank_is_no_explanation(changes: dict[str, Any], explained: bool) -> None:
+    assert Prediction(**{**MINIMAL, **changes}).is_explained is explained

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caref.generation.prediction import Prediction
-from caref.metrics.words import STOP_WORDS, content_words, is_explained, ngrams, words
+from caref.metrics.words import STOP_WORDS, content_words, ngrams, words
 
 
 def test_a_contraction_has_the_same_words_however_a_tokenizer_writes_it() -> None:
@@ -37,20 +33,3 @@ def test_ngrams_are_all_runs(text: str, n: int) -> None:
     found = ngrams(tokens, n)
     assert len(found) == max(0, len(tokens) - n + 1)
     assert all(list(gram) == tokens[start : start + n] for start, gram in enumerate(found))
-
-
-@pytest.mark.parametrize(
-    ("changes", "explained"),
-    [
-        ({}, True),
-        ({"explanation": "unk"}, True),  # a word of the model's own
-        ({"explanation": "UNK"}, False),
-        ({"explanation": " UNK "}, False),
-        ({"explanation": " \t"}, False),
-        ({"broken": True}, False),
-    ],
-)
-def test_what_is_broken_or_blank_is_no_explanation(
-    make_prediction: Callable[..., Prediction], changes: dict[str, object], explained: bool
-) -> None:
-    assert is_explained(make_prediction(**changes)) is explained

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from caref.errors import DataError
+from caref.tasks.parsing import NO_EXPLANATION
+
+_ROUNDING = 0.01
+"""How far rounded probabilities may be from adding up to 1."""
 
 
 class Answer(BaseModel):
@@ -51,6 +56,11 @@ class Answer(BaseModel):
         default=None, ge=0, description="sum of exp(label_log_probs_sum) over the candidates"
     )
 
+    @property
+    def is_explained(self) -> bool:
+        """Whether there is an explanation: neither broken nor blank nor what stands for none."""
+        return not self.broken and self.explanation.strip() not in ("", NO_EXPLANATION)
+
 
 class Prediction(Answer):
     """An answer beside what is right: enough to compute every metric.
@@ -67,6 +77,23 @@ class Prediction(Answer):
     def correct(self) -> bool:
         """Whether the label is the gold one, ignoring case and outer blanks."""
         return self.label.strip().lower() == self.gold_label.strip().lower()
+
+
+def fault_of_probabilities(probabilities: Mapping[str, float]) -> str | None:
+    """What is wrong with the candidates' probabilities of a prediction; None where they are a distribution.
+
+    Example:
+        >>> fault_of_probabilities({"yes": 0.7, "no": 0.2})
+        'label_probabilities must be at least 0 and add up to 1, got a sum of 0.9 and a smallest of 0.2'
+    """
+    total, smallest = math.fsum(probabilities.values()), min(probabilities.values(), default=0.0)
+    # Written so that NaN, which compares as False, is refused.
+    if smallest >= 0 and abs(total - 1) <= _ROUNDING:
+        return None
+    return (
+        "label_probabilities must be at least 0 and add up to 1, "
+        f"got a sum of {total:.6g} and a smallest of {smallest:.6g}"
+    )
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from caref.generation.prediction import Prediction
 from caref.metrics.result import NO_PREDICTIONS, Direction, MetricResult, undefined
-from caref.metrics.words import WORDS, is_explained, ngrams, words
+from caref.metrics.words import WORDS, ngrams, words
 
 _VALUES = ("distinct_2", "distinct_1", "distinct_explanations", "most_common_share")
 
@@ -38,7 +38,7 @@ class Diversity:
 
     def compute(self, predictions: Sequence[Prediction]) -> MetricResult:
         """The diversity of `predictions`."""
-        texts = [each.explanation for each in predictions if is_explained(each)]
+        texts = [each.explanation for each in predictions if each.is_explained]
         counts: dict[str, float] = {"n": len(predictions), "n_distinct": len(texts), "n_distinct_words": 0}
         if not texts:
             reason = "no prediction has an explanation" if predictions else NO_PREDICTIONS

@@ -18,7 +18,6 @@ from caref.metrics.result import (
     mean_or_none,
     undefined,
 )
-from caref.metrics.words import NO_EXPLANATION, is_explained
 from caref.statistics.bootstrap import Interval, bootstrap_interval
 
 _NO_EXPLANATION = "no prediction has an explanation"
@@ -53,7 +52,7 @@ class ExplanationLength:
             names = ("explanation_length", "reference_length", "length_ratio", "explanations_blank")
             counts = dict.fromkeys(("n", "n_explained", "n_reference_length", "n_length_ratio"), 0)
             return undefined(NO_PREDICTIONS, *names, **counts)
-        own = [float(len(p.explanation.split())) if is_explained(p) else None for p in predictions]
+        own = [float(len(p.explanation.split())) if p.is_explained else None for p in predictions]
         references = [_reference_length(p.gold_explanations) for p in predictions]
         lengths = [each for each in own if each is not None]
         reference_lengths = [each for each in references if each is not None]
@@ -81,7 +80,7 @@ class ExplanationLength:
         return MetricResult(
             values=values,
             per_example={"explanation_length": own, "reference_length": references},
-            fingerprint={"words": "split at white space", "left_out": f"broken, blank, {NO_EXPLANATION}"},
+            fingerprint={"words": "split at white space", "left_out": "broken, blank, UNK"},
             notes={name: reason for name, reason in reasons.items() if values[name] is None},
             intervals=given(
                 explanation_length=interval_of_mean(own, predictions),

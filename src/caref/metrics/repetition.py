@@ -15,7 +15,7 @@ from caref.metrics.result import (
     mean_or_none,
     undefined,
 )
-from caref.metrics.words import WORDS, is_explained, ngrams, words
+from caref.metrics.words import WORDS, ngrams, words
 
 LOOP_NGRAM = 4
 """The longest run of words whose immediate repetition is looked for."""
@@ -61,7 +61,7 @@ class Repetition:
         """The repetition in `predictions`."""
         if not predictions:
             return undefined(NO_PREDICTIONS, "repetition", "looping", n=0, n_repetition=0, n_looping=0)
-        texts = [words(each.explanation) if is_explained(each) else None for each in predictions]
+        texts = [words(each.explanation) if each.is_explained else None for each in predictions]
         shares = [None if text is None else repeated_share(text, self.repetition_ngram) for text in texts]
         repetition = [None if share is None else 100 * share for share in shares]
         loops = [None if text is None else float(is_looping(text)) for text in texts]

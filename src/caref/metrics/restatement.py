@@ -14,7 +14,7 @@ from caref.metrics.result import (
     interval_of_mean,
     mean_or_none,
 )
-from caref.metrics.words import STOP_WORDS_SHA256, WORDS, content_words, is_explained, ngrams, words
+from caref.metrics.words import STOP_WORDS_SHA256, WORDS, content_words, ngrams, words
 
 
 class Comparison(NamedTuple):
@@ -70,7 +70,7 @@ class Restatement:
 
     def compute(self, predictions: Sequence[Prediction]) -> MetricResult:
         """The restating explanations among `predictions`."""
-        own = [compare(p.explanation, p.label, p.input) if is_explained(p) else None for p in predictions]
+        own = [compare(p.explanation, p.label, p.input) if p.is_explained else None for p in predictions]
         gold = [_gold(prediction) for prediction in predictions]
         sides = (
             _averaged(

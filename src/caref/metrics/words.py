@@ -6,11 +6,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from caref.generation.prediction import Prediction
-
-NO_EXPLANATION = "UNK"
-"""What stands for the explanation of a broken generation."""
-
 WORDS = "lower-case runs of letters and digits"
 """What `words` takes for a word; a part of fingerprints."""
 
@@ -74,8 +69,3 @@ def ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
         [('a', 'dog'), ('dog', 'barks')]
     """
     return list(zip(*(tokens[start:] for start in range(n)), strict=False))
-
-
-def is_explained(prediction: Prediction) -> bool:
-    """Whether a prediction has an explanation: it is neither broken nor blank nor ``UNK``."""
-    return not prediction.broken and prediction.explanation.strip() not in ("", NO_EXPLANATION)

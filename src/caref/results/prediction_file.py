@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from caref.errors import DataError
-from caref.generation.prediction import Prediction, each_prediction
-
-ROUNDING = 0.01
-"""How far rounded probabilities may be from adding up to 1."""
+from caref.generation.prediction import Prediction, each_prediction, fault_of_probabilities
 
 
 def read_checked_predictions(path: Path) -> list[Prediction]:
@@ -48,7 +44,7 @@ def _faults(prediction: Prediction) -> Iterator[str]:
     if not any(text.strip() for text in prediction.gold_explanations):
         yield "gold_explanations holds no text; without a reference an explanation cannot be scored"
     p, sums = prediction.label_probabilities, prediction.label_log_probs_sum
-    if p is not None and (not p or min(p.values()) < 0 or abs(math.fsum(p.values()) - 1) > ROUNDING):
-        yield f"label_probabilities must be at least 0 and add up to 1, got {p}"
+    if p is not None and (fault := fault_of_probabilities(p)):
+        yield fault
     if p is not None and sums is not None and p.keys() != sums.keys():
         yield "label_probabilities and label_log_probs_sum are not of the same candidates"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caref.errors import CarefError
-from caref.generation.prediction import Prediction
+from caref.generation.prediction import Prediction, fault_of_probabilities
 from caref.metrics.calibration.temperature import scaled_log_probabilities
 from caref.metrics.confidence import NO_CANDIDATES, likeliest, same_answer
 from caref.metrics.result import NO_PREDICTIONS
@@ -26,9 +26,6 @@ NEITHER = "no prediction carries candidate probabilities, or a confidence in wha
 NO_GOLD = "no prediction has its gold answer among the candidates"
 NEEDS_CANDIDATES = "it takes the probabilities of all candidates; there is one confidence per prediction"
 INFINITE = "infinite: a gold answer has probability 0"
-
-_ROUNDING = 0.01
-"""How far rounded probabilities may be from adding up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +188,8 @@ def _candidates(predictions: Sequence[Prediction]) -> Candidates:
 
 def _distribution(prediction: Prediction) -> dict[str, float]:
     p = prediction.label_probabilities or {}
-    total, smallest = math.fsum(p.values()), min(p.values())
-    # Written so that NaN, which compares as False, is refused.
-    if not (smallest >= 0 and abs(total - 1) <= _ROUNDING):
-        raise CarefError(
-            f"prediction {prediction.id!r}: label_probabilities must be at least 0 and add up to 1, "
-            f"got a sum of {total:.6g} and a smallest of {smallest:.6g}"
-        )
+    if fault := fault_of_probabilities(p):
+        raise CarefError(f"prediction {prediction.id!r}: {fault}")
     return p
 
 

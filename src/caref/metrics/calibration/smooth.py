@@ -83,7 +83,8 @@ def smooth_errors(
         rows = rows[errors[rows] * cells < cells_per_width]
         rows = rows[errors[rows] > 0]
         cells *= 2
-    return errors
+    # Its bounds are exact; a grid too coarse for a tiny bandwidth may leave them.
+    return np.clip(errors, np.abs(masses.sum(axis=1)), np.abs(masses).sum(axis=1))
 
 
 def _modes(values: Array, masses: Array, cells: int) -> Array:
