@@ -30,13 +30,11 @@ def test_one_set(caref: Caref, theirs: Path) -> None:
     assert ended.code == 0
     assert ended.out.startswith("theirs: 4 predictions\n")
     accuracy = next(line for line in ended.out.splitlines() if line.startswith("│ accuracy"))
-    assert [cell.strip() for cell in accuracy.strip("│").split("│")] == [
-        "accuracy",
-        "75.00",
-        "25.00 to 100.00",
-    ]
+    told = [cell.strip() for cell in accuracy.strip("│").split("│")]
+    assert told == ["accuracy", "75.00", "25.00 to 100.00", ""]
     assert any(line.split()[1:4] == ["n", "│", "4"] for line in ended.out.splitlines())
-    assert "undefined: no prediction carries candidate probabilities" in ended.out
+    assert "no prediction carries candidate probabilities" in ended.out
+    assert "undefined" in ended.out
     assert "nan" not in ended.out.lower()
 
 
@@ -100,4 +98,13 @@ def test_a_metric_whose_encoder_is_not_there_is_left_out_and_told(
     ended = caref("evaluate", theirs)
     assert ended.code == 0
     assert ended.err.startswith("nbert is left out: encoder 'roberta-large' is neither")
-    assert "undefined: encoder 'roberta-large'" in ended.out
+    assert "undefined" in ended.out and "encoder 'roberta-large' is neither" in ended.out
+
+
+def test_perfect_calibration_stands_beside_an_error(caref: Caref, theirs: Path) -> None:
+    lines = [{**line, "label_probabilities": {"yes": 0.8, "no": 0.2}} for line in LINES]
+    theirs.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = caref("evaluate", theirs, "--metrics", "calibration_error").out
+    (line,) = [line for line in told.splitlines() if line.startswith("│ calibration_error")]
+    assert "│ 0.2000 │" in line and "│ if calibrated 0." in line
+    assert "calibration_error_95" not in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -16,6 +16,9 @@ from caref.errors import CarefError
 if TYPE_CHECKING:
     from caref.experiments.evaluating import Evaluated
     from caref.results.evaluation import Evaluation
+
+NULL = ("_expected", "_95")
+"""How the names end of what perfect calibration would give: the mean, and the 95 % quantile."""
 
 
 @told_plainly
@@ -95,7 +98,7 @@ def _print(evaluated: Sequence[Evaluated], output: str) -> None:
             print_rows(rows)
         return
     if len(evaluations) == 1:
-        headings, cells = ["value", "", "95 % interval"], _values(evaluations[0])
+        headings, cells = ["value", "", "95 % interval", ""], _values(evaluations[0])
     else:
         headings, cells = _side_by_side(evaluations)
     if output == "markdown":
@@ -109,17 +112,19 @@ def _print(evaluated: Sequence[Evaluated], output: str) -> None:
 
 
 def _values(evaluation: Evaluation) -> list[list[str]]:
-    """Every value with its interval; of an undefined one the reason."""
+    """Every value with its interval, and what chance alone would give or why it is undefined."""
     from caref.cli.tables import number_text
 
+    numbers = _numbers(evaluation)
     rows = []
-    for name, value, interval, note in _numbers(evaluation):
-        told = " to ".join(map(number_text, interval or ()))
-        if value is None:
-            number = f"undefined: {note}"
-        else:
-            number = f"{value:.0f}" if _is_count(name) else number_text(value)
-        rows.append([name, number, told])
+    for name, (value, interval, note) in numbers.items():
+        if any(name.removesuffix(end) in numbers for end in NULL if name.endswith(end)):
+            continue  # beside the value that it belongs to
+        expected, below = (numbers[name + end].value if name + end in numbers else None for end in NULL)
+        if expected is not None and below is not None:
+            note = f"if calibrated {number_text(expected)}, below {number_text(below)}"
+        told = "undefined" if value is None else f"{value:.0f}" if _is_count(name) else number_text(value)
+        rows.append([name, told, " to ".join(map(number_text, interval or ())), note])
     return rows
 
 
@@ -135,9 +140,9 @@ def _side_by_side(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[li
     columns = _columns(evaluations)
     cells = []
     for evaluation in evaluations:
-        values = {name: value for name, value, *_ in _numbers(evaluation)}
-        numbers = [values.get(name) for name in columns]
-        told = ["undefined" if number is None else number_text(number) for number in numbers]
+        numbers = _numbers(evaluation)
+        values = [numbers[name].value if name in numbers else None for name in columns]
+        told = ["undefined" if value is None else number_text(value) for value in values]
         cells.append([evaluation.name, str(evaluation.n), *told])
     return ["", "n", *(HEADINGS.get(name, name) for name in columns)], cells
 
@@ -146,25 +151,30 @@ def _columns(evaluations: Sequence[Evaluation]) -> list[str]:
     """Those that every table of results has, then the metrics' other main values."""
     from caref.results.table import COLUMNS
 
-    values = {name for each in evaluations for name, *_ in _numbers(each)}
+    values = {name for each in evaluations for name in _numbers(each)}
     main = [name for each in evaluations for name in each.metrics if name in values]
     return list(dict.fromkeys([*(name for name in COLUMNS if name in values), *main]))
 
 
 def _records(evaluation: Evaluation) -> Iterator[dict[str, object]]:
-    for name, value, interval, note in _numbers(evaluation):
+    for name, (value, interval, note) in _numbers(evaluation).items():
         low, high = interval or (None, None)
         yield {"set": evaluation.name, "value": name, "is": value, "low": low, "high": high, "note": note}
 
 
-def _numbers(evaluation: Evaluation) -> Iterator[tuple[str, float | None, tuple[float, float] | None, str]]:
+class _Number(NamedTuple):
+    value: float | None
+    interval: tuple[float, float] | None
+    note: str
+
+
+def _numbers(evaluation: Evaluation) -> dict[str, _Number]:
     """Every value once, with its interval and, where it is undefined, the reason."""
-    seen: set[str] = set()
+    numbers: dict[str, _Number] = {}
     for metric in evaluation.metrics.values():
-        for name, value in metric.values.items():
-            if name not in seen:  # several metrics count the predictions
-                seen.add(name)
-                yield name, value, metric.intervals.get(name), metric.notes.get(name, "")
+        for name, value in metric.values.items():  # several metrics count the predictions
+            numbers.setdefault(name, _Number(value, metric.intervals.get(name), metric.notes.get(name, "")))
+    return numbers
 
 
 def _encoders(evaluations: Sequence[Evaluation]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def counted(description: str) -> Iterator[Callable[[int, int], None]]:
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed} of {task.total}"),
+        TextColumn("{task.percentage:.0f} %"),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
@@ -59,7 +59,8 @@ def counted(description: str) -> Iterator[Callable[[int, int], None]]:
         if bar.disable and done and (now - printed >= SECONDS_BETWEEN_LINES):
             printed = now
             left = _told((now - began) * (total - done) / done)
-            console.print(f"{description}: {done} of {total}, {left} left", highlight=False, markup=False)
+            share = f"{100 * done / total:.0f} %"
+            console.print(f"{description}: {share}, {left} left", highlight=False, markup=False)
 
     with bar:
         yield told
