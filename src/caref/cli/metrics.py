@@ -56,9 +56,10 @@ def validate(
     from caref.experiments.evaluating import Evaluator
     from caref.human.ratings import read_ratings
     from caref.human.validation import validate as hold
+    from caref.metrics.bertscore import ScoreCache
 
     questions = read_ratings(ratings)
-    evaluator = Evaluator.make(None, settings)
+    evaluator = Evaluator.make(None, settings, cache=ScoreCache.default())
     with counted("embedding and comparing explanations") as told:
         found = hold(
             questions,
