@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": FLOOR | {"generation.prediction", "statistics", "__version__"},
     "human": FLOOR | {"generation.prediction", "tasks", "metrics", "statistics"},
     "results": FLOOR | {"generation.prediction", "statistics"},
-    "reports": FLOOR | {"generation.prediction", "results", "statistics"},
+    "reports": FLOOR | {"generation.prediction", "metrics.calibration", "results", "statistics"},
     "properties": FLOOR | {"losses"},
     "starter": FLOOR | {"tasks", "models", "experiments.stages"},
     "quickstart": FLOOR | {"protocol", "experiments"},

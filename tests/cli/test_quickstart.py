@@ -49,9 +49,9 @@ def test_it_compares_writes_a_report_and_again_does_nothing(caref: Caref, tmp_pa
 
     assert ended.code == 0, ended.err
     for told in (
-        "if calibrated, below", "accuracy: CAREF is ", "Brier score: CAREF is ", "the first question of",
-        "reference  ", "before     ", "There is one split", plan.LAST, str(out / "report.html"),
-        f"caref table {out / 'runs'}",
+        "if calibrated, below", "accuracy: CAREF is ", "Brier score: CAREF is ", "NLL",
+        "the first question of", "reference  ", "before     ", "There is one split", plan.LAST,
+        str(out / "report.html"), f"caref table {out / 'runs'}",
     ):  # fmt: skip
         assert told in ended.out, told
     results = [json.loads(path.read_text("utf-8")) for path in sorted(out.glob("runs/*/result.json"))]
@@ -65,6 +65,10 @@ def test_it_compares_writes_a_report_and_again_does_nothing(caref: Caref, tmp_pa
     assert {each["paired"]["value"] for each in task["differences"]} == {
         "correct", "nbert", "candidate_correct", "brier",
     }  # fmt: skip
+    # Six answers are too few to fit a temperature to: there is no row with it.
+    assert "temperature" not in ended.out
+    undefined = task["nbert_parts"]["parts"]["accuracy_part"]["value"] is None
+    assert ("nBERT: no parts of the difference: " if undefined else "nBERT: of the ") in ended.out
     assert set(task["values"]["before"]) >= {"accuracy", "f1_given_right", "nbert", "broken"}
     page = (out / "report.html").read_text("utf-8")
     assert page.count("<svg") == 2

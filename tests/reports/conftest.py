@@ -65,7 +65,13 @@ def make_run(tmp_path: Path) -> MakeRun:
     number = itertools.count()
 
     def make(
-        name: str, answers: Sequence[Answered], *, seed: int = 1, task: str = "small", **environment: Any
+        name: str,
+        answers: Sequence[Answered],
+        *,
+        seed: int = 1,
+        task: str = "small",
+        nbert: Sequence[float] | None = None,
+        **environment: Any,
     ) -> RunDirectory:
         predictions = [predicted(place, answered) for place, answered in enumerate(answers, start=1)]
         metrics = ("accuracy", "broken", "answer_confidence", "nll", "calibration_error", "temperature")
@@ -73,9 +79,8 @@ def make_run(tmp_path: Path) -> MakeRun:
         run = RunDirectory(tmp_path / "runs" / str(next(number)) / f"{task}-{name}-{seed}")
         run.start({"task": task})
         run.write_predictions(predictions)
-        run.write_scores(
-            predictions, {k: list(v) for m in measured.values() for k, v in m.per_example.items()}
-        )
+        columns = {k: list(v) for m in measured.values() for k, v in m.per_example.items()}
+        run.write_scores(predictions, columns | ({"nbert": list(nbert)} if nbert else {}))
         records = {metric: metric_record(each) for metric, each in measured.items()}
         result = RunResult(
             run_id=f"{name}{seed}", task=task, model="starter", method="aq", objective=name,

@@ -61,9 +61,12 @@ def test_the_page_holds_everything_and_fetches_nothing(make_summary: MakeSummary
     for told in (
         "A title", "Why.", "That it is good.", "caref quickstart", "Accuracy: CAREF is better than CE",
         "100.0 ± 0.0", "+100.0 points", "question 3", "yes because it is so", "no because it is not",
+        "Brier score, CE with its temperature scaled (lower is better)", "CAREF is better than scaled CE",
+        "Temperature scaling divides the logarithms", "NLL", "15 bins of equal width",
         "What this does not show", "together 15 s of computing", "Python 3.11.2", "at most 250 MiB",
     ):  # fmt: skip
         assert told in page.text, told
+    assert "factor's change" not in page.text  # nBERT was not computed
     assert page.elements.count("svg") == 2
     assert not {"script", "link", "img", "iframe", "image"} & set(page.elements)
     fetched = [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from caref.errors import CarefError, DataError
-from caref.reports.summary import Bin, Said, Summary, summarise, verdict
+from caref.metrics.calibration.binned import BINS, Bin
+from caref.reports.summary import Said, Summary, summarise
 from caref.results.run_directory import RunDirectory
-from caref.statistics.paired import PairedDifference
 
 MakeRun = Callable[..., RunDirectory]
 MakeSummary = Callable[..., Summary]
@@ -49,8 +50,10 @@ def test_means_and_deviations_over_splits(runs: dict[str, list[RunDirectory]]) -
     # Three at 0.75 of which one is right, one at 0.5 that is right: (|1 - 2.25| + |1 - 0.5|) / 4.
     assert task.values["CE"]["calibration_error"].per_split[0] == pytest.approx(0.4375)
     assert 0 < (task.values["CE"]["calibration_error_95"].mean or 0) < 1
+    # -ln of the gold answer's 0.75, 0.25, 0.25 and 0.5.
+    assert task.values["CE"]["nll"].per_split[0] == pytest.approx(-math.log(0.75 * 0.25 * 0.25 * 0.5) / 4)
     assert list(task.values["CE"]) == [
-        "accuracy", "broken", "candidate_accuracy", "calibration_error", "calibration_error_95",
+        "accuracy", "broken", "candidate_accuracy", "nll", "calibration_error", "calibration_error_95",
     ]  # fmt: skip
 
 
@@ -76,8 +79,23 @@ def test_differences_are_paired_and_in_their_unit(runs: dict[str, list[RunDirect
 )
 def test_verdicts(make_summary: MakeSummary, ce: Any, caref: Any, accuracy: str, brier: str) -> None:
     (task,) = make_summary([caref] * 20, [ce] * 20).tasks
-    verdicts = {difference.paired.value: difference.verdict for difference in task.differences}
-    assert (verdicts["correct"], verdicts["brier"]) == (accuracy, brier)
+    verdicts = {difference.paired.name: difference.verdict for difference in task.differences}
+    assert (verdicts["accuracy"], verdicts["Brier score"]) == (accuracy, brier)
+
+
+def test_what_temperature_scaling_reaches_alone_is_no_gain(make_summary: MakeSummary) -> None:
+    """CE is right with 0.75, CAREF with 0.9: a temperature near 0 makes a certainty of either."""
+    (task,) = make_summary([("yes because it is so", 0.9)] * 20, [RIGHT] * 20).tasks
+    found = {each.paired.name: (each.of.mean, each.verdict) for each in task.differences}
+    assert list(found)[2:] == [
+        "Brier score",
+        "Brier score, CE with its temperature scaled",
+        "Brier score, both with their temperatures scaled",
+    ]
+    plain, first, both = list(found.values())[2:]
+    assert plain == (pytest.approx(2 * 0.1**2 - 2 * 0.25**2), "better")
+    assert first == (pytest.approx(2 * 0.1**2), "worse")
+    assert both[0] == pytest.approx(0.0)
 
 
 def test_an_interval_without_0_is_not_enough(make_summary: MakeSummary) -> None:
@@ -89,16 +107,42 @@ def test_an_interval_without_0_is_not_enough(make_summary: MakeSummary) -> None:
     assert accuracy.verdict == "not distinguishable"
 
 
-def test_a_small_p_value_is_not_enough() -> None:
-    """These models do differ, and others, trained on other examples, may not."""
-    difference = PairedDifference(1.0, -0.1, 2.1, 0.001, 3, 600, 0)
-    assert verdict(difference, higher_is_better=True) == "not distinguishable"
-
-
 def test_bins_are_those_of_the_calibration_error(runs: dict[str, list[RunDirectory]]) -> None:
     (task,) = summarise(runs, compared=("CE", "CAREF")).tasks
     # 0.5 is in the eighth of 15 bins, 0.75 in the twelfth.
-    assert task.reliability["CE"] == [Bin(7, 2, 0.5, 1.0), Bin(11, 6, 0.75, pytest.approx(4 / 6))]
+    assert task.reliability["CE"] == [
+        Bin(7, pytest.approx(7 / 15), pytest.approx(8 / 15), 2, 0.5, 1.0),
+        Bin(11, pytest.approx(11 / 15), pytest.approx(12 / 15), 6, 0.75, pytest.approx(4 / 6)),
+    ]
+
+
+def test_the_figure_and_the_number_agree(make_run: MakeRun) -> None:
+    """The gaps of the bins that are drawn add up to the calibration error of the run."""
+    answers = [("yes because it is so", yes) for yes in (0.03, 0.2, 0.4, 0.6, 2 / 3, 0.7, 0.8, 0.8, 1.0)]
+    run = make_run("ce", answers)
+    (task,) = summarise({"CE": [run], "CAREF": [run]}, compared=("CE", "CAREF")).tasks
+    bins = task.reliability["CE"]
+    gaps = sum(each.count * abs(each.right - each.confidence) for each in bins) / len(answers)
+    assert gaps == pytest.approx(task.values["CE"]["calibration_error"].mean)
+    assert all(each.place < BINS for each in bins)
+
+
+def test_the_difference_in_nbert_has_parts(make_run: MakeRun) -> None:
+    runs = {
+        "CE": [make_run("ce", [RIGHT, RIGHT, WRONG, WRONG], nbert=[80.0, 60.0, 0.0, 0.0])],
+        "CAREF": [make_run("caref", [RIGHT] * 4, nbert=[90.0] * 4)],
+    }
+    (task,) = summarise(runs, compared=("CE", "CAREF")).tasks
+    assert task.nbert_parts is not None
+    # F1 given right 0.7 and 0.9, accuracy 50 and 100: 50 * 0.8 and 0.2 * 75.
+    parts = task.nbert_parts.parts
+    assert parts.difference == pytest.approx(55.0)
+    assert parts.accuracy_part.value == pytest.approx(40.0)
+    assert parts.explanation_part.value == pytest.approx(15.0)
+
+
+def test_without_nbert_there_are_no_parts(runs: dict[str, list[RunDirectory]]) -> None:
+    assert summarise(runs, compared=("CE", "CAREF")).tasks[0].nbert_parts is None
 
 
 def test_examples_are_the_first_of_the_first_split(runs: dict[str, list[RunDirectory]]) -> None:

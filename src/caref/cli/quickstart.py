@@ -125,10 +125,12 @@ def _print(summary: Summary) -> None:
         out.print(f"\n{task.task}", markup=False)
         for difference in task.differences:
             out.print(f"  {words.sentence(difference, summary.compared)}", soft_wrap=True, markup=False)
+        for line in words.parts(task):
+            out.print(f"  {line}", soft_wrap=True, markup=False)
     for task in summary.tasks[:2]:
         _print_example(summary, task)
     out.print()
-    for line in [*words.overview(summary), *words.caution(summary)]:
+    for line in [*words.overview(summary), *words.temperature(summary), *words.caution(summary)]:
         out.print(words.capital(line) + ".", soft_wrap=True, markup=False)
 
 

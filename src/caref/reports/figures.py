@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from caref.reports.summary import BINS, Summary, TaskSummary
+from caref.metrics.calibration.binned import BINS
+from caref.reports.summary import Summary, TaskSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,6 +6,7 @@ import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 
+from caref.metrics.calibration.binned import BINS
 from caref.reports import words
 from caref.reports.figures import accuracy_figure, reliability_figure
 from caref.reports.summary import Summary
@@ -39,6 +40,7 @@ def render_page(
         about=about,
         not_shown=not_shown,
         words=words,
+        bins=BINS,
         # The SVG is made here, of numbers and names of ours, and its texts are escaped by its maker.
         accuracy=Markup(accuracy_figure(summary)) if "accuracy" in names else None,
         reliability=Markup(reliability_figure(summary)) if "calibration_error" in names else None,

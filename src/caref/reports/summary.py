@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from caref.errors import CarefError
 from caref.generation.prediction import Prediction
+from caref.metrics.calibration.binned import Bin, reliability_bins
+from caref.reports.differences import Difference, differences
+from caref.results.factors import DecomposedDifference, decomposed
 from caref.results.files import write_json
-from caref.results.paired import compare_runs
 from caref.results.result import RunResult
 from caref.results.run_directory import RunDirectory
-from caref.results.table import COLUMNS
-from caref.statistics.paired import PairedDifference
+from caref.results.setting import ScoredSplit, Setting, Splits
 
-VALUES = (*COLUMNS, "calibration_error_95")
-"""The values of a run that are summarised, where it has them."""
-
-ALPHA = 0.05
-"""A difference is called one where its p-value is below this and its 95 % interval leaves 0 out."""
-
-BINS = 15
-SHOWN_EXAMPLES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """A per-example value that two settings are compared by.
-
-    Attributes:
-        value: Its name in ``scores.jsonl``.
-        name: In words.
-        unit: Of the difference.
-        scale: Turns the value into that unit.
-        higher_is_better: Which way is better.
-    """
-
-    value: str
-    name: str
-    unit: str = "points"
-    scale: float = 1.0
-    higher_is_better: bool = True
-
-
-PAIRED = (
-    Paired("correct", "accuracy", scale=100),
-    Paired("nbert", "nBERT"),
-    Paired("candidate_correct", "likeliest candidate right", scale=100),
-    Paired("brier", "Brier score", unit="", higher_is_better=False),
+VALUES = (
+    *("accuracy", "f1_given_right", "nbert", "broken", "candidate_accuracy", "nll"),
+    *("calibration_error", "calibration_error_95"),
 )
-"""Accuracy and nBERT are of what was written; the other two of the candidates' probabilities."""
+"""The values of a run that are summarised, where it has them: in the order of a table's columns."""
+
+SHOWN_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,38 +48,6 @@ class Value:
     @property
     def _known(self) -> list[float]:
         return [value for value in self.per_split if value is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The second setting minus the first, by one value.
-
-    Attributes:
-        paired: Which value.
-        of: The difference in the value's unit, `Paired.scale` applied.
-        verdict: ``better``, ``worse`` or ``not distinguishable``.
-    """
-
-    paired: Paired
-    of: PairedDifference
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Predictions whose likeliest candidate has a probability in the same of `BINS` equal parts of [0, 1].
-
-    Attributes:
-        place: Which part, from 0.
-        count: How many predictions.
-        confidence: The mean of those probabilities.
-        right: The share of those candidates that are right.
-    """
-
-    place: int
-    count: int
-    confidence: float
-    right: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +81,7 @@ class TaskSummary:
         chance: The accuracy in percent of guessing among the candidates; None where they are not known.
         values: Setting to name to value.
         differences: Of the two settings that are compared.
+        nbert_parts: Their difference in nBERT as its parts; None where it was not computed.
         reliability: Setting to the bins that hold something, over the splits together.
         examples: The first of the first split, in the order of its draw.
     """
@@ -154,6 +93,7 @@ class TaskSummary:
     chance: float | None
     values: dict[str, dict[str, Value]]
     differences: list[Difference]
+    nbert_parts: DecomposedDifference | None
     reliability: dict[str, list[Bin]]
     examples: list[Shown]
 
@@ -255,7 +195,8 @@ def _task(
     }
     some = next(iter(settings.values()))
     result = next(iter(some.values())).result
-    first, second = ([run.directory for run in settings[name].values()] for name in compared)
+    first, second = (_splits(settings[name].values()) for name in compared)
+    parts = decomposed(Setting(compared[0], {task: first}), [Setting(compared[1], {task: second})])
     return TaskSummary(
         task=task,
         seeds=list(some),
@@ -263,14 +204,17 @@ def _task(
         evaluated=result.evaluated_examples,
         chance=_chance(next(iter(predictions.values()))[0]),
         values={name: _values([run.result for run in settings[name].values()]) for name in settings},
-        differences=[
-            _difference(first, second, paired) for paired in PAIRED if _have(first + second, paired.value)
-        ],
+        differences=differences(first, second, compared[0]),
+        nbert_parts=parts[0] if parts else None,
         reliability={
-            name: _reliability([run.directory for run in settings[name].values()]) for name in compared
+            name: _reliability(splits) for name, splits in zip(compared, (first, second), strict=True)
         },
         examples=_examples({name: splits[0] for name, splits in predictions.items()}, examples),
     )
+
+
+def _splits(runs: Iterable[_Run]) -> dict[int, ScoredSplit]:
+    return {run.result.seed: ScoredSplit.of_run(run.directory, run.result) for run in runs}
 
 
 def _values(results: Sequence[RunResult]) -> dict[str, Value]:
@@ -287,48 +231,15 @@ def _chance(predictions: Sequence[Prediction]) -> float | None:
     return statistics.fmean(shares) if shares else None
 
 
-def _have(runs: Sequence[RunDirectory], value: str) -> bool:
-    return all(value in next(iter(run.read_scores().values()), {}) for run in runs)
-
-
-def _difference(first: Sequence[RunDirectory], second: Sequence[RunDirectory], paired: Paired) -> Difference:
-    plain = compare_runs(first, second, paired.value)
-    of = PairedDifference(
-        mean=plain.mean * paired.scale,
-        low=plain.low * paired.scale,
-        high=plain.high * paired.scale,
-        p_value=plain.p_value,
-        splits=plain.splits,
-        pairs=plain.pairs,
-        left_out=plain.left_out,
-    )
-    return Difference(paired, of, verdict(of, higher_is_better=paired.higher_is_better))
-
-
-def verdict(difference: PairedDifference, *, higher_is_better: bool) -> str:
-    """What may be said of a difference: ``better``, ``worse`` or ``not distinguishable``."""
-    if difference.low <= 0 <= difference.high or difference.p_value >= ALPHA:
-        return "not distinguishable"
-    return "better" if (difference.mean > 0) == higher_is_better else "worse"
-
-
-def _reliability(runs: Sequence[RunDirectory]) -> list[Bin]:
+def _reliability(splits: Splits) -> list[Bin]:
     pairs = [
         (confidence, row["candidate_correct"])
-        for run in runs
-        for row in run.read_scores().values()
+        for split in splits.values()
+        for row in split.scores.values()
         if (confidence := row.get("candidate_confidence")) is not None
     ]
-    if not pairs:
-        return []
-    confidences, right = np.array(pairs, dtype=np.float64).T
-    # As the calibration error bins them: a bin holds its lower edge.
-    places = np.searchsorted(np.arange(1, BINS) / BINS, confidences, side="right")
-    return [
-        Bin(place, int(inside.sum()), float(confidences[inside].mean()), float(right[inside].mean()))
-        for place in range(BINS)
-        if (inside := places == place).any()
-    ]
+    # Of no pair there are no bins.
+    return reliability_bins(*zip(*pairs, strict=True)) if pairs else []
 
 
 def _examples(predictions: Mapping[str, Sequence[Prediction]], count: int) -> list[Shown]:

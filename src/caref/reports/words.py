@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from caref.reports.summary import ALPHA, Difference, Summary, Value
+from caref.reports.differences import Difference, Paired
+from caref.reports.summary import Summary, TaskSummary, Value
+from caref.results.comparison import ALPHA
 from caref.results.table import HEADINGS
+from caref.statistics.bootstrap import Interval
 
 FEW_SPLITS = 10
 """With fewer, the bootstrap interval is told to be too narrow."""
 
-VALUE_HEADINGS = {**HEADINGS, "calibration_error_95": "if calibrated, below"}
+VALUE_HEADINGS = {**HEADINGS, "nll": "NLL", "calibration_error_95": "if calibrated, below"}
 """The name of a summarised value to its heading."""
+
+DIGITS = {"nll": 2, "calibration_error": 3, "calibration_error_95": 3}
+"""After the point, of a summarised value; 1 of those that are not here: percentages."""
 
 UNDEFINED = "–"
 MINUS = "−"
@@ -38,7 +44,7 @@ def cell(name: str, value: Value) -> str:
         >>> cell("accuracy", Value([50.0, 60.0])), cell("calibration_error", Value([0.125]))
         ('55.0 ± 7.1', '0.125')
     """
-    digits = 3 if name.startswith("calibration_error") else 1
+    digits = DIGITS.get(name, 1)
     deviation = "" if value.std is None else f" ± {number(value.std, digits)}"
     return f"{number(value.mean, digits)}{deviation}"
 
@@ -67,8 +73,8 @@ def interval(difference: Difference) -> str:
 
 def sentence(difference: Difference, compared: tuple[str, str]) -> str:
     """What a difference says, and no more than that."""
-    first, second = compared
-    of, name = difference.of, difference.paired.name
+    of, name, second = difference.of, difference.paired.name, compared[1]
+    first = _baseline(difference.paired, compared[0])
     unit = f" {difference.paired.unit}" if difference.paired.unit else ""
     evidence = f"95 % interval {interval(difference)}, p {p_value(of.p_value)}"
     if difference.verdict == "not distinguishable":
@@ -80,16 +86,56 @@ def sentence(difference: Difference, compared: tuple[str, str]) -> str:
     return f"{name}: {second} is {difference.verdict} than {first} by {by}{unit} ({evidence})"
 
 
+def _baseline(paired: Paired, first: str) -> str:
+    """What the second setting is compared with."""
+    return first if paired.first_value is None else f"what temperature scaling alone makes of {first}"
+
+
+def parts(task: TaskSummary) -> list[str]:
+    """Where a task's difference in nBERT comes from: a sentence, or none where nBERT was not computed."""
+    found = task.nbert_parts
+    if found is None:
+        return []
+    accuracy, explanations = found.parts.accuracy_part, found.parts.explanation_part
+    if accuracy.value is None or explanations.value is None:
+        return [f"nBERT: no parts of the difference: {accuracy.note}"]
+    difference, *both = (
+        number(value, 1, sign=True) for value in (found.parts.difference, accuracy.value, explanations.value)
+    )
+    within = _within("95 % interval ", found.accuracy_interval), _within("", found.explanation_interval)
+    return [
+        f"nBERT: of the {difference} points, {both[0]} by accuracy{within[0]}, "
+        f"{both[1]} by explanations of right answers{within[1]}"
+    ]
+
+
+def _within(what: str, found: Interval | None) -> str:
+    if found is None:
+        return ""
+    low, high = (number(end, 1, sign=True) for end in found)
+    return f" ({what}{low} to {high})"
+
+
+def temperature(summary: Summary) -> list[str]:
+    """What a comparison with temperature scaling is, where there is one."""
+    first, second = summary.compared
+    if all(each.paired.first_value is None for task in summary.tasks for each in task.differences):
+        return []
+    return [
+        "temperature scaling divides the logarithms of the candidates' probabilities by one number, fitted "
+        f"to other answers than those it is used on, and trains nothing: a gain of {second} that is gone "
+        f"once {first} is scaled takes no training"
+    ]
+
+
 def overview(summary: Summary) -> list[str]:
     """Every compared value over all tasks, and how much of that chance explains."""
-    first, second = summary.compared
-    tasks = [task for task in summary.tasks if task.differences]
-    if not tasks:
-        return []
+    second = summary.compared[1]
+    found = [difference for task in summary.tasks for difference in task.differences]
     told = []
-    for paired in [difference.paired for difference in tasks[0].differences]:
-        of_all = [each.verdict for task in tasks for each in task.differences if each.paired == paired]
-        counts = Counter(of_all)
+    for paired in dict.fromkeys(difference.paired for difference in found):
+        of_all = [each.verdict for each in found if each.paired == paired]
+        first, counts = _baseline(paired, summary.compared[0]), Counter(of_all)
         if counts["not distinguishable"] == len(of_all):
             tasks_told = "this task" if len(of_all) == 1 else f"any of {len(of_all)} tasks"
             told.append(f"{paired.name}: {second} is not distinguishable from {first} on {tasks_told}")
@@ -124,6 +170,8 @@ def caution(summary: Summary) -> list[str]:
 def verdict(difference: Difference, compared: tuple[str, str]) -> str:
     """A difference's verdict alone, for a row that has its numbers already."""
     first, second = compared
+    if difference.paired.first_value is not None:
+        first = f"scaled {first}"
     if difference.verdict == "not distinguishable":
         return f"{second} is not distinguishable from {first} here"
     return f"{second} is {difference.verdict} than {first}"

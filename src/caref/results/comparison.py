@@ -19,6 +19,9 @@ ALPHA = 0.05
 """A difference is called one where Holm's p and, where there is one, the p over splits are below this and
 the 95 % interval leaves 0 out."""
 
+ROUNDING = 1e-9
+"""A mean difference that is no larger is none, whatever its sign is worth to a test."""
+
 ONE_SPLIT = "undefined: one split"
 NO_PAIR = "undefined: no example has the value in both settings"
 SAME = "not distinguishable"
@@ -125,6 +128,15 @@ def verdict(
     The p over splits is asked too, where splits are enough for one: examples alone call what one draw of
     training examples has done a difference of the settings.
 
+    Args:
+        difference: In the value's unit.
+        p_holm: Over examples, corrected where several settings are compared.
+        p_splits: Over splits; None where there are too few for one.
+        higher_is_better: None where neither way is better.
+
+    Returns:
+        ``better``, ``worse`` or ``not distinguishable``; ``higher`` or ``lower`` where neither is better.
+
     Example:
         >>> found = PairedDifference(1.0, 0.5, 1.5, 0.001, 10, 900, 0)
         >>> verdict(found, 0.003, 0.01, higher_is_better=False)
@@ -134,9 +146,9 @@ def verdict(
         >>> verdict(found, 0.003, 0.06, higher_is_better=True)
         'not distinguishable'
     """
-    if difference.splits == 1:
-        return ONE_SPLIT
     if difference.low <= 0 <= difference.high or max(p_holm, p_splits or 0.0) >= ALPHA:
+        return SAME
+    if abs(difference.mean) <= ROUNDING:
         return SAME
     if higher_is_better is None:
         return "higher" if difference.mean > 0 else "lower"
@@ -205,4 +217,4 @@ def _corrected(family: Sequence[Comparison]) -> Iterator[Comparison]:
             told = verdict(
                 each.difference, p, each.p_splits.value, higher_is_better=each.value.higher_is_better
             )
-            yield replace(each, p_holm=p, verdict=told)
+            yield replace(each, p_holm=p, verdict=ONE_SPLIT if each.difference.splits == 1 else told)
