@@ -1,7 +1,8 @@
 """What stands on the how-to pages runs, in the order in which it stands there.
 
 A block after ``<!-- slow -->`` runs with the slow tests only; one after ``<!-- hub -->`` needs a model hub or
-the real data sets, and nothing runs it.
+the real data sets, and nothing runs it. Lines between ``<!-- output -->`` and ``<!-- end -->`` are what
+the quick commands print.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
 BLOCK = re.compile(r"^(?:<!-- (slow|hub) -->\n)?```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"^<!-- output -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
@@ -30,14 +32,16 @@ def blocks(page: Path) -> list[Block]:
     return [Block(*found) for found in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
-def run(page: Path, chosen: list[Block], folder: Path) -> None:
-    """All of a page's bash as one script, then all of its Python as one program."""
+def run(page: Path, chosen: list[Block], folder: Path) -> str:
+    """All of a page's bash as one script, then all of its Python as one program; what they print."""
+    printed = []
     scripts = Path(sys.executable).parent
     environment = {
         **os.environ,
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
+        "CAREF_CACHE": "off",
     }
     for language, command in (
         ("bash", ["bash", "-euo", "pipefail", "-c"]),
@@ -49,6 +53,8 @@ def run(page: Path, chosen: list[Block], folder: Path) -> None:
                 [*command, code], cwd=folder, env=environment, capture_output=True, text=True, timeout=280
             )
             assert done.returncode == 0, f"{page.name}, {language}:\n{done.stdout}\n{done.stderr}"
+            printed.append(done.stdout)
+    return "".join(printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -59,7 +65,9 @@ def test_no_block_is_overlooked(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_quick_commands_run(page: Path, tmp_path: Path) -> None:
-    run(page, [block for block in blocks(page) if not block.marker], tmp_path)
+    printed = run(page, [block for block in blocks(page) if not block.marker], tmp_path).splitlines()
+    shown = [line for text in OUTPUT.findall(page.read_text(encoding="utf-8")) for line in text.splitlines()]
+    assert [line for line in shown if line not in printed] == []
 
 
 @pytest.mark.slow
