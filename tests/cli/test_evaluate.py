@@ -54,7 +54,7 @@ def test_several_files_have_a_line_each(caref: Caref, theirs: Path) -> None:
     lines = [line for line in told.splitlines() if "theirs" in line or "ours" in line]
     assert ["75.00" in lines[0], "100.00" in lines[1]] == [True, True]
     pooled = caref("evaluate", theirs.parent, "--metrics", "accuracy", "--pool").out
-    assert pooled.startswith("pooled (2 splits): 8 predictions")
+    assert pooled.startswith("pooled (2 files): 8 predictions")
 
 
 def test_runs_are_rows_of_the_table(caref: Caref, runs: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_pool_draws_an_example_of_several_splits_once(tmp_path: Path) -> None:
     sets = find_prediction_sets(paths)
     (alone,) = Evaluator.make(["accuracy"]).evaluate(sets[:1])
     (pool,) = Evaluator.make(["accuracy"]).evaluate(pooled(sets))
-    assert (pool.of.name, pool.evaluation.n) == ("pooled (4 splits)", 80)
+    assert (pool.of.name, pool.evaluation.n) == ("pooled (4 files)", 80)
     assert pool.evaluation.metrics["accuracy"].intervals == alone.evaluation.metrics["accuracy"].intervals
 
 

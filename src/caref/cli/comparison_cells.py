@@ -7,7 +7,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from caref.reports import words
-from caref.results.comparison import Comparison
+from caref.results.comparison import SAME, Comparison
 from caref.results.factors import DecomposedDifference, Factors
 from caref.results.ranking import RankedBy
 from caref.results.values import ComparedValue
@@ -42,8 +42,14 @@ def comparison_cells(each: Comparison) -> list[str]:
         p_text(each.p_holm),
         optional(each.effect, 2, sign=True),
         optional(each.needed, 0),
-        each.verdict,
+        _verdict(each),
     ]
+
+
+def _verdict(each: Comparison) -> str:
+    """The verdict, with a warning where it is one that no test over splits has agreed with."""
+    few = each.p_splits.value is None and each.verdict != SAME and not each.verdict.startswith(UNDEFINED)
+    return f"{each.verdict}, few splits" if few else each.verdict
 
 
 def comparison_record(each: Comparison) -> dict[str, Any]:

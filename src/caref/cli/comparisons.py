@@ -151,8 +151,8 @@ def _reading(compared: Compared) -> Iterator[str]:
     )
     yield (
         f"Holm's p is that over examples corrected for {counted(settings, 'setting')}; a difference is "
-        f"called one where it and, from {FEWEST_SPLITS} splits on, the p over splits are below {ALPHA:g} and "
-        "the interval leaves 0 out"
+        f"called one where the interval leaves 0 out, Holm's p is below {ALPHA:g} and so is, from "
+        f"{FEWEST_SPLITS} splits on, the p over splits"
     )
     yield (
         f"splits for {see:g}: how many a paired t-test over splits needs for a chance of 80 % to see "
@@ -173,7 +173,7 @@ def _reading(compared: Compared) -> Iterator[str]:
 
 def _limits(compared: Compared) -> Iterator[str]:
     families = len({(each.task, each.value.name) for each in compared.comparisons if each.difference})
-    if families > 1:
+    if families > 1 and compared.splits > 1:
         expected = words.number(families * ALPHA, 1)
         yield (
             f"there are {families} comparisons by value and task, and no correction over these: were there "

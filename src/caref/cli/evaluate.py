@@ -122,9 +122,9 @@ def _values(evaluation: Evaluation) -> list[list[str]]:
             continue  # beside the value that it belongs to
         expected, below = (numbers[name + end].value if name + end in numbers else None for end in NULL)
         if expected is not None and below is not None:
-            note = f"if calibrated {number_text(expected)}, below {number_text(below)}"
+            note = f"if calibrated {number_text(expected)}, 95 % below {number_text(below)}"
         told = "undefined" if value is None else f"{value:.0f}" if _is_count(name) else number_text(value)
-        rows.append([name, told, " to ".join(map(number_text, interval or ())), note])
+        rows.append([name, told, " to ".join(number_text(end, like=value) for end in interval or ()), note])
     return rows
 
 

@@ -155,8 +155,8 @@ def _notes(found: Sequence[Survival]) -> list[str]:
         f"deviation over splits, {as_errors} if it is the standard error of the mean",
         "a bold number survives if it is the largest of its block, value and task, and Welch's test tells it "
         "from each of the others with Holm's correction over these; over the bold numbers there is none",
-        "the tests are unpaired: the rows share their splits, and if they do well and badly on the same "
-        "ones, a paired test would see more; that takes each split's number, which a table does not have",
+        "the tests are unpaired: if the rows share their splits, and do well and badly on the same ones, a "
+        "paired test would see more; that takes each split's number, which a table does not have",
         "an average's deviation is the root of the sum of its tasks' squared deviations, over their number, "
         "as if tasks were independent; the parts of an average are the means of its tasks' parts",
         "the effect size g is Hedges': the difference by the pooled deviation, freed of its bias",

@@ -112,14 +112,14 @@ def cell_text(cell: Cell) -> str:
     return f"{number_text(cell.mean)}{deviation}"
 
 
-def number_text(value: float) -> str:
-    """A number with two digits after the point, or four where it is smaller than 1.
+def number_text(value: float, *, like: float | None = None) -> str:
+    """A number with two digits after the point, or four where it, or the one it stands beside, is below 1.
 
     Example:
-        >>> number_text(66.6666), number_text(0.0312), number_text(-0.5)
-        ('66.67', '0.0312', '-0.5000')
+        >>> number_text(66.6666), number_text(0.0312), number_text(-0.5), number_text(0.0, like=0.5)
+        ('66.67', '0.0312', '-0.5000', '0.0000')
     """
-    return f"{value:.{_digits(value)}f}"
+    return f"{value:.{_digits(value if like is None else like)}f}"
 
 
 def _digits(value: float) -> int:

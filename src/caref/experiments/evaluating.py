@@ -145,7 +145,7 @@ def pooled(sets: Sequence[PredictionSet]) -> list[PredictionSet]:
         groups.setdefault((each.run.task, each.setting) if each.run else ("", ""), []).append(each)
     return [
         PredictionSet(
-            name=f"{_setting_name(group[0])} ({len(group)} splits)",
+            name=f"{_setting_name(group[0])} ({len(group)} {'splits' if group[0].run else 'files'})",
             predictions=[prediction for each in group for prediction in each.predictions],
         )
         for group in groups.values()

@@ -8,6 +8,7 @@ from caref.generation.prediction import Prediction
 from caref.metrics.result import NO_PREDICTIONS, Direction, MetricResult, mean_or_none, undefined
 
 NO_CANDIDATES = "no prediction carries candidate probabilities"
+NO_MASS = "no prediction carries answer_mass"
 
 
 class AnswerConfidence:
@@ -34,14 +35,12 @@ class AnswerConfidence:
         means = ("answer_confidence", "answer_mass", "argmax_agreement", "candidate_accuracy")
         if not predictions:
             return undefined(NO_PREDICTIONS, *means, n=0, n_candidates=0, n_generated=0, n_missing=0)
-        sources = [
-            prediction.confidence_source if prediction.confidence is not None else None
-            for prediction in predictions
-        ]
-        confidences = [
-            prediction.confidence if source == "candidates" else None
-            for prediction, source in zip(predictions, sources, strict=True)
-        ]
+        confidences = [_among_candidates(prediction) for prediction in predictions]
+        candidates = sum(each is not None for each in confidences)
+        missing = sum(
+            each is None and prediction.confidence is None
+            for each, prediction in zip(confidences, predictions, strict=True)
+        )
         chosen = [(likeliest(p.label_probabilities), p) for p in predictions if p.label_probabilities]
         right = mean_or_none([float(same_answer(choice, p.gold_label)) for choice, p in chosen])
         values: dict[str, float | None] = {
@@ -50,15 +49,29 @@ class AnswerConfidence:
             "argmax_agreement": mean_or_none([float(same_answer(choice, p.label)) for choice, p in chosen]),
             "candidate_accuracy": None if right is None else 100 * right,
             "n": len(predictions),
-            "n_candidates": sources.count("candidates"),
-            "n_generated": sources.count("generated"),
-            "n_missing": sources.count(None),
+            "n_candidates": candidates,
+            "n_generated": len(predictions) - candidates - missing,
+            "n_missing": missing,
         }
         return MetricResult(
             values=values,
             per_example={"answer_confidence": confidences},
-            notes={name: NO_CANDIDATES for name in means if values[name] is None},
+            notes={
+                name: NO_MASS if name == "answer_mass" else NO_CANDIDATES
+                for name in means
+                if values[name] is None
+            },
         )
+
+
+def _among_candidates(prediction: Prediction) -> float | None:
+    """How sure the system is of a label that is one of its candidates; None of any other label."""
+    shares = prediction.label_probabilities or {}
+    if prediction.confidence_source == "candidates" and prediction.confidence is not None:
+        return prediction.confidence
+    if prediction.confidence_source is not None:
+        return None
+    return next((share for name, share in shares.items() if same_answer(name, prediction.label)), None)
 
 
 def likeliest(probabilities: Mapping[str, float]) -> str:

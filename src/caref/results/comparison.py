@@ -159,10 +159,18 @@ def _have(splits: Splits, column: str) -> bool:
     return all(column in split.columns for split in splits.values())
 
 
+def _any_defined(splits: Splits, column: str) -> bool:
+    return any(row[column] is not None for split in splits.values() for row in split.scores.values())
+
+
 def _compared(
     task: str, value: ComparedValue, first: tuple[Setting, Splits], second: tuple[Setting, Splits], see: float
 ) -> Comparison:
     (reference, before), (setting, after) = first, second
+    # How a value was computed does not matter where there is none.
+    if not (_any_defined(before, value.reference_column) and _any_defined(after, value.column)):
+        left_out = sum(len(split.scores) for split in before.values())
+        return _nothing(task, value, reference.name, setting.name, left_out)
     try:
         pairs = pair(*columns_of(before, after, value.reference_column, value.column))
     except DataError:
@@ -170,23 +178,7 @@ def _compared(
     except CarefError as error:
         raise CarefError(f"{reference.name} and {setting.name}: {error}") from error
     if not pairs.ids:
-        nothing = Number(None, NO_PAIR.removeprefix("undefined: "))
-        return Comparison(
-            task=task,
-            value=value,
-            reference=reference.name,
-            setting=setting.name,
-            means=None,
-            difference=None,
-            p_splits=nothing,
-            p_holm=None,
-            effect=nothing,
-            needed=nothing,
-            higher=0,
-            lower=0,
-            left_out=pairs.left_out,
-            verdict=NO_PAIR,
-        )
+        return _nothing(task, value, reference.name, setting.name, pairs.left_out)
     by_split = pairs.split_differences * value.scale
     higher, lower = pairs.higher_and_lower
     return Comparison(
@@ -204,6 +196,27 @@ def _compared(
         lower=lower,
         left_out=pairs.left_out,
         verdict="",
+    )
+
+
+def _nothing(task: str, value: ComparedValue, reference: str, setting: str, left_out: int) -> Comparison:
+    """A comparison by a value that no example has in both settings."""
+    reason = Number(None, NO_PAIR.removeprefix("undefined: "))
+    return Comparison(
+        task=task,
+        value=value,
+        reference=reference,
+        setting=setting,
+        means=None,
+        difference=None,
+        p_splits=reason,
+        p_holm=None,
+        effect=reason,
+        needed=reason,
+        higher=0,
+        lower=0,
+        left_out=left_out,
+        verdict=NO_PAIR,
     )
 
 

@@ -255,23 +255,6 @@ def test_a_scaled_number_does_not_depend_on_its_own_example(simulate: Simulate) 
         assert (before == after) == (fold_of(prediction.id) == fold_of(predictions[7].id))
 
 
-def test_several_sets_are_fitted_together(simulate: Simulate) -> None:
-    sets = [
-        simulate(40, temperature=2.0, seed=1),
-        simulate(40, temperature=2.0, seed=2, ids=[str(place) for place in range(20, 60)]),
-    ]
-    first, second = Temperature().compute_across(sets)
-    assert first.values["temperature"] == second.values["temperature"]
-    assert first.fingerprint["fitted_sets"] == 2
-    assert "temperature" not in first.intervals
-    (alone,) = Temperature().compute_across(sets[:1])
-    assert alone == Temperature().compute(sets[0])
-    # Four examples are too few alone, and enough in company.
-    few = simulate(4, seed=3)
-    assert Temperature().compute(few).values["temperature"] is None
-    assert Temperature().compute_across([sets[0], few])[1].values["nll_scaled"] is not None
-
-
 @pytest.mark.parametrize(
     ("predictions", "reason"),
     [

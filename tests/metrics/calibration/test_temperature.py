@@ -17,7 +17,6 @@ from caref.metrics.calibration.temperature import (
     BOUNDS,
     Fit,
     cross_fit,
-    fit_across,
     fit_temperature,
     fold_of,
     losses_on_grid,
@@ -111,7 +110,8 @@ def test_no_example_is_scaled_by_a_fit_that_saw_it(monkeypatch: pytest.MonkeyPat
     assert seen[found.overall.temperature] == set(range(60))
 
 
-def test_across_sets_an_example_is_in_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_that_is_there_twice_is_in_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool of two splits: what scales an example has seen none of its predictions."""
     seen: list[set[int]] = []
 
     def spy(scores: Array, gold: NDArray[np.intp]) -> Fit:
@@ -119,26 +119,12 @@ def test_across_sets_an_example_is_in_one_fold(monkeypatch: pytest.MonkeyPatch) 
         return Fit(float(len(seen)))
 
     monkeypatch.setattr(module, "fit_temperature", spy)
-    ids = [[str(number) for number in range(30)], [str(number) for number in range(20, 50)]]
-    # Sets of different width: one has two candidates, the other three.
-    scores = [
-        np.stack([np.arange(30.0), np.zeros(30)], axis=1),
-        np.stack([np.arange(30.0, 60.0), np.zeros(30), np.zeros(30)], axis=1),
-    ]
-    gold = np.zeros(30, dtype=np.intp)
-    first, second = fit_across([(s, gold, each) for s, each in zip(scores, ids, strict=True)])
-    flat = ids[0] + ids[1]
-    for number, used in enumerate([*first.temperatures, *second.temperatures]):
-        assert flat[number] not in {flat[each] for each in seen[int(used) - 1]}
-    assert first.temperatures[20:].tolist() == second.temperatures[:10].tolist()
-    assert first.overall == second.overall
-
-
-def test_across_one_set_is_cross_fit() -> None:
-    scores, gold, ids = overconfident(80, 2.0)
-    alone, (across,) = cross_fit(scores, gold, ids), fit_across([(scores, gold, ids)])
-    assert across.overall == alone.overall
-    assert across.temperatures.tolist() == alone.temperatures.tolist()
+    ids = [str(number) for number in [*range(30), *range(20, 50)]]
+    scores = np.stack([np.arange(60.0), np.zeros(60)], axis=1)
+    found = cross_fit(scores, np.zeros(60, dtype=np.intp), ids)
+    for number, used in enumerate(found.temperatures):
+        assert ids[number] not in {ids[each] for each in seen[int(used) - 1]}
+    assert found.temperatures[20:30].tolist() == found.temperatures[30:40].tolist()
 
 
 def test_folds_are_even_and_of_the_id_alone() -> None:
@@ -158,8 +144,6 @@ def test_too_few_examples() -> None:
     assert too_few(alike, 5) == f"all {len(alike)} examples are in one fold"
     with pytest.raises(CarefError, match="takes at least 10 examples, got 1"):
         cross_fit(np.zeros((1, 2)), np.zeros(1, dtype=np.intp), ["a"])
-    with pytest.raises(CarefError, match="takes at least 10 examples, got 0"):
-        fit_across([])
 
 
 def test_the_fits_of_resamples_are_those_of_the_search() -> None:

@@ -31,10 +31,10 @@ def bootstrap_intervals(
         ids: Of the predictions; those of one id are drawn together. Their order does not matter.
         estimate: Given counts of shape ``(draws, n)``, names to numbers of shape ``(draws,)``, NaN where
             one is undefined for the draw.
-        biased: Estimates, by their name and at least 0, that chance alone raises, as it raises the gaps of
-            bins. Drawing raises them once more, by as much: their percentile interval is turned around the
-            estimate (the basic bootstrap), which takes that off twice, and ends at 0. Others have the
-            percentile interval.
+        biased: Estimates, by their name and at least 0, that chance alone raises, as it raises a calibration
+            error. Drawing raises them once more, so that the percentile interval may lie above the
+            estimate, and turned around it (the basic bootstrap) below. Their interval holds both: it reaches
+            from the estimate, on either side, as far as the farther of the two quantiles, and ends at 0.
         draws: How often all examples are drawn.
         seed: Of the draws.
 
@@ -49,7 +49,7 @@ def bootstrap_intervals(
         >>> bootstrap_intervals(["a", "b", "c", "d"], mean)
         {'mean': (0.25, 1.0)}
         >>> bootstrap_intervals(["a", "b", "c", "d"], mean, biased={"mean": 0.75})
-        {'mean': (0.5, 1.25)}
+        {'mean': (0.25, 1.25)}
         >>> bootstrap_intervals(["a", "a", "a", "a"], mean)
         {}
 
@@ -73,6 +73,7 @@ def bootstrap_intervals(
         if 2 * known.size >= draws:
             low, high = percentile_interval(known)
             if name in biased:
-                low, high = (max(0.0, 2 * biased[name] - end) for end in (high, low))
+                reach = max(abs(high - biased[name]), abs(low - biased[name]))
+                low, high = max(0.0, biased[name] - reach), biased[name] + reach
             intervals[name] = low, high
     return intervals

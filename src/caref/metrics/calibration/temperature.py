@@ -158,42 +158,6 @@ def cross_fit(scores: Array, gold: Places, ids: Sequence[str], *, folds: int = F
     )
 
 
-def fit_across(sets: Sequence[tuple[Array, Places, Sequence[str]]], *, folds: int = FOLDS) -> list[CrossFit]:
-    """`cross_fit` over several sets of predictions together, such as the splits of one setting.
-
-    An example that is in several sets is in the same fold of all of them, so that none of its predictions
-    was seen by the temperature that scales it.
-
-    Args:
-        sets: Of each, scores, gold places and ids as in `cross_fit`.
-        folds: How many.
-
-    Returns:
-        One for each set; `overall` and `by_fold` are the same in all.
-
-    Raises:
-        CarefError: As in `cross_fit`.
-    """
-    width = max((scores.shape[1] for scores, _, _ in sets), default=0)
-    padded = [
-        np.pad(scores, ((0, 0), (0, width - scores.shape[1])), constant_values=-np.inf)
-        for scores, _, _ in sets
-    ]
-    all_ids = [id for _, _, ids in sets for id in ids]
-    if not all_ids:
-        raise CarefError(too_few(all_ids, folds))
-    pooled = cross_fit(
-        np.concatenate(padded), np.concatenate([gold for _, gold, _ in sets]), all_ids, folds=folds
-    )
-    ends = np.cumsum([len(ids) for _, _, ids in sets])[:-1]
-    return [
-        CrossFit(pooled.overall, pooled.by_fold, places, temperatures)
-        for places, temperatures in zip(
-            np.split(pooled.folds, ends), np.split(pooled.temperatures, ends), strict=True
-        )
-    ]
-
-
 def too_few(ids: Sequence[str], folds: int) -> str | None:
     """Why these examples cannot be cross-fitted; None where they can.
 

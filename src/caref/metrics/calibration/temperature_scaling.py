@@ -34,7 +34,7 @@ from caref.metrics.calibration.temperature import (
     BOUNDS,
     FOLDS,
     CrossFit,
-    fit_across,
+    cross_fit,
     losses_on_grid,
     resampled_temperatures,
     scaled_log_probabilities,
@@ -101,7 +101,7 @@ class Temperature:
         them: the likeliest candidate stays the same. The interval of the temperature is over resampled
         examples; those of the scaled means hold the fitted temperatures fixed. Per example:
         ``candidate_confidence_scaled``, ``nll_scaled`` and ``brier_scaled``, None where undefined. The
-        fingerprint is ``bins``, the number of folds and that of the sets fitted together.
+        fingerprint is ``bins``, whose confidence it is and the number of folds.
 
     A note of ``temperature`` says where it lies on a bound: there is then no best one within. All is
     undefined for fewer than two examples a fold, without candidates, and for ``confidence_of="written"``.
@@ -138,62 +138,39 @@ class Temperature:
         Raises:
             CarefError: If a prediction's candidate probabilities do not add up to 1.
         """
-        return self.compute_across([predictions])[0]
-
-    def compute_across(self, sets: Sequence[Sequence[Prediction]]) -> list[MetricResult]:
-        """Temperature scaling within several sets together, such as all splits of one setting.
-
-        An example that is in several sets is in the same fold of all of them.
-
-        Returns:
-            A result for each set. Where one is undefined, so are all: they share their temperatures.
-
-        Raises:
-            CarefError: If a prediction's candidate probabilities do not add up to 1.
-        """
-        scored = [score(predictions, self.confidence_of) for predictions in sets]
-        usable = [_rows(each) for each in scored]
+        scored = score(predictions, self.confidence_of)
+        usable = _rows(scored)
         if reason := self._reason(scored, usable):
-            return [self._undefined(each, reason, len(sets)) for each in scored]
-        fits = fit_across(
-            [(each.scores, each.gold, each.ids) for each in usable], folds=self.temperature_folds
-        )
-        return [
-            self._scaled(*one, len(sets)) if one[1].gold.size else self._undefined(one[0], NO_GOLD, len(sets))
-            for one in zip(scored, usable, fits, strict=True)
-        ]
+            return self._undefined(scored, reason)
+        fit = cross_fit(usable.scores, usable.gold, usable.ids, folds=self.temperature_folds)
+        return self._scaled(scored, usable, fit)
 
-    def _reason(self, scored: Sequence[Scored], usable: Sequence[_Rows]) -> str | None:
+    def _reason(self, scored: Scored, usable: _Rows) -> str | None:
         """Why there is no temperature; None where there is one."""
-        if not any(each.gold.size for each in usable):
-            reasons = [each.reason for each in scored]
-            if None not in reasons:
-                return reasons[0]
-            return NO_GOLD if any(each.candidates for each in scored) else NEEDS_CANDIDATES
-        gold_scores = np.concatenate([each.scores[np.arange(each.gold.size), each.gold] for each in usable])
-        if not np.isfinite(gold_scores).all():
+        if not usable.gold.size:
+            return scored.reason or (NO_GOLD if scored.candidates else NEEDS_CANDIDATES)
+        if not np.isfinite(usable.scores[np.arange(usable.gold.size), usable.gold]).all():
             return INFINITE
-        if max(int(np.isfinite(each.scores).sum(axis=1).max(initial=0)) for each in usable) < 2:
+        if np.isfinite(usable.scores).sum(axis=1).max() < 2:
             return _NO_CHOICE
-        return too_few([id for each in usable for id in each.ids], self.temperature_folds)
+        return too_few(usable.ids, self.temperature_folds)
 
-    def _fingerprint(self, scored: Scored, sets: int) -> dict[str, object]:
+    def _fingerprint(self, scored: Scored) -> dict[str, object]:
         return {
             "bins": self.bins,
             "confidence_of": scored.source,
             "temperature_folds": self.temperature_folds,
-            "fitted_sets": sets,
         }
 
-    def _undefined(self, scored: Scored, reason: str, sets: int) -> MetricResult:
+    def _undefined(self, scored: Scored, reason: str) -> MetricResult:
         return MetricResult(
             values={**dict.fromkeys(_VALUES), "n": scored.size, "n_scaled": 0},
             per_example={name: [None] * scored.size for name in _COLUMNS},
-            fingerprint=self._fingerprint(scored, sets),
+            fingerprint=self._fingerprint(scored),
             notes=dict.fromkeys(_VALUES, reason),
         )
 
-    def _scaled(self, scored: Scored, usable: _Rows, fit: CrossFit, sets: int) -> MetricResult:
+    def _scaled(self, scored: Scored, usable: _Rows, fit: CrossFit) -> MetricResult:
         logs = scaled_log_probabilities(usable.scores, fit.temperatures)
         p = np.exp(logs)
         f, c = np.minimum(p[np.arange(len(p)), usable.chosen], 1.0), usable.correct
@@ -215,10 +192,8 @@ class Temperature:
                 "temperature": resampled_temperatures(grid, weights),
                 **_errors(f, c[None], bins, weights),
             },
-            biased={"calibration_error_scaled": calibration_error(f, c, bins=bins)},
+            biased={name: value for name in _ERRORS if (value := values[name]) is not None},
         )
-        if sets > 1:
-            intervals.pop("temperature", None)  # it was fitted on more than this set
         bound = f"on its {fit.overall.at} bound: none between {BOUNDS[0]} and {BOUNDS[1]:g} is the best"
         return MetricResult(
             values={**values, "n": scored.size, "n_scaled": int(usable.gold.size)},
@@ -226,7 +201,7 @@ class Temperature:
                 name: scored.spread(column, usable.rows)
                 for name, column in zip(_COLUMNS, (f, losses, briers), strict=True)
             },
-            fingerprint=self._fingerprint(scored, sets),
+            fingerprint=self._fingerprint(scored),
             notes={"temperature": bound} if fit.overall.at else {},
             intervals=intervals | mean_intervals(usable.ids, nll_scaled=losses, brier_scaled=briers),
         )
