@@ -12,7 +12,7 @@ from caref.errors import CarefError, DataError
 from caref.experiments.resources import Resources
 from caref.experiments.run import RunOptions, execute
 from caref.experiments.series import check_specs, missing_runs, run_series
-from caref.experiments.spec import RunSpec
+from caref.experiments.spec import DEFAULT_METRICS, RunSpec
 from caref.results import run_directory
 from caref.results.run_directory import RunDirectory
 from caref.training.reporters import check_reporters
@@ -49,7 +49,7 @@ def test_a_run_leaves_what_the_module_documents(done: RunDirectory, make_spec: M
     assert (result.train_examples, result.evaluated_examples) == (8, 6)
     assert (result.inputs_cut, result.targets_cut, result.problems_skipped) == (0, 0, 0)
     assert 0 < result.trainable_parameters < result.total_parameters
-    assert set(result.metrics) == {"accuracy", "broken", "nbert", "answer_confidence", "calibration_error"}
+    assert tuple(result.metrics) == DEFAULT_METRICS
     assert result.metrics["nbert"].fingerprint["encoder"] == "tiny-roberta"
     assert {path.name for path in done.adapter_path.iterdir()} >= {
         "adapter_config.json",
