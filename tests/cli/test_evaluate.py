@@ -69,10 +69,14 @@ def test_runs_are_rows_of_the_table(caref: Caref, runs: Path) -> None:
 def test_out(caref: Caref, theirs: Path, tmp_path: Path) -> None:
     ended = caref("evaluate", theirs, "--metrics", "accuracy", "--out", tmp_path / "evaluated")
     assert ended.out.endswith(f"written to {tmp_path}/evaluated: a folder of each set\n")
-    assert sorted(path.name for path in (tmp_path / "evaluated" / "theirs").iterdir()) == [
-        "evaluation.json",
-        "scores.jsonl",
-    ]
+    folder = tmp_path / "evaluated" / "theirs"
+    assert sorted(path.name for path in folder.iterdir()) == ["evaluation.json", "scores.jsonl"]
+    sure = [{**line, "confidence": 0.5} for line in LINES]
+    theirs.write_text("".join(json.dumps(line) + "\n" for line in sure))
+    caref("evaluate", theirs, "--metrics", "calibration_error", "--out", tmp_path / "evaluated")
+    assert "risk and coverage" in (folder / "calibration.svg").read_text()
+    caref("evaluate", theirs, "--metrics", "accuracy", "--out", tmp_path / "evaluated")
+    assert not (folder / "calibration.svg").exists()
     told = caref("evaluate", theirs, "--pool", "--out", tmp_path / "evaluated").mistake()
     assert told == "--out writes the sets one by one; leave out --pool"
 

@@ -36,7 +36,8 @@ def evaluate(
         typer.Option("--pool", help="All splits of a setting as one set; files all together as one."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write evaluation.json and scores.jsonl of every set below here.")
+        Path | None,
+        typer.Option(help="Write evaluation.json, scores.jsonl and calibration.svg of every set below here."),
     ] = None,
     cache: Annotated[
         bool,
@@ -71,10 +72,27 @@ def evaluate(
         for each in evaluator.evaluate(pooled(sets) if pool else sets, on_progress=told):
             if out is not None:
                 each.write(out)
+                _draw(each, out)
             evaluated.append(each)
     _print(evaluated, output)
     if out is not None:
         typer.echo(f"written to {out}: a folder of each set", err=output != "text")
+
+
+def _draw(evaluated: Evaluated, out: Path) -> None:
+    """The reliability diagram and the risk-coverage curve, where there are confidences."""
+    from caref.reports.calibration_figure import calibration_figure
+    from caref.results.files import write_atomically
+
+    columns = (evaluated.columns.get(f"candidate_{name}", ()) for name in ("confidence", "correct"))
+    pairs = [(f, c) for f, c in zip(*columns, strict=True) if f is not None and c is not None]
+    path = out / evaluated.of.name / "calibration.svg"
+    if pairs:
+        confidences, correct = zip(*pairs, strict=True)
+        bins = int(evaluated.evaluation.metrics["calibration_error"].fingerprint["bins"])
+        write_atomically(path, calibration_figure(confidences, correct, bins=bins))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _print(evaluated: Sequence[Evaluated], output: str) -> None:

@@ -1,67 +1,35 @@
-"""Figures as SVG: small, for light and dark pages alike, equal bytes for equal data."""
+"""The figures of a report, as SVG."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from caref.metrics.calibration.binned import BINS
+from caref.reports.drawing import COLOURS, INK, MARKERS, as_svg, axes_grid
 from caref.reports.summary import Summary, TaskSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-COLOURS = ("#808080", "#0072b2", "#d55e00", "#009e73", "#cc79a7")
-"""Of the settings, in order: grey, then those of Okabe and Ito, which colour-blind readers can tell apart,
-that stand out from white and from black. Markers differ too."""
-
-MARKERS = "osD^v"
-
-_INK = "#010203"
-"""Stands for the colour of the page's text, which replaces it in the SVG."""
-
-_STYLE: Any = {
-    "text.parse_math": False,
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "text.color": _INK,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-}
 
 
 def accuracy_figure(summary: Summary) -> str:
     """Accuracy by setting, a dot a split; dots of one split are joined, the bar is the mean."""
-    with _figure(len(summary.tasks), rows=(1.0,), height=2.6) as (figure, axes):
+    with axes_grid(len(summary.tasks), rows=(1.0,), height=2.6) as (figure, axes):
         for ax, task in zip(axes[0], summary.tasks, strict=True):
             ax.set_title(task.task)
             _accuracy(ax, task, summary.settings)
         axes[0][0].set_ylabel("accuracy, %")
-    return _svg(figure, "Accuracy of every setting on every task, one dot a split")
+    return as_svg(figure, "Accuracy of every setting on every task, one dot a split")
 
 
 def reliability_figure(summary: Summary) -> str:
     """Of the compared settings: how often the likeliest candidate is right, against its probability."""
-    with _figure(len(summary.tasks), rows=(3.0, 1.0), height=3.6) as (figure, axes):
+    with axes_grid(len(summary.tasks), rows=(3.0, 1.0), height=3.6) as (figure, axes):
         for column, task in enumerate(summary.tasks):
             top, bottom = axes[0][column], axes[1][column]
             top.set_title(task.task)
-            top.plot([0, 1], [0, 1], color=_INK, linewidth=0.6, linestyle=(0, (2, 2)))
+            top.plot([0, 1], [0, 1], color=INK, linewidth=0.6, linestyle=(0, (2, 2)))
             for name in summary.compared:
                 _reliability(top, bottom, task, name, summary.settings.index(name))
             top.set_ylim(-0.03, 1.03)
@@ -74,7 +42,7 @@ def reliability_figure(summary: Summary) -> str:
         axes[1][0].set_ylabel("count")
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))
-    return _svg(figure, "Share of right answers against the probability of the likeliest candidate")
+    return as_svg(figure, "Share of right answers against the probability of the likeliest candidate")
 
 
 def _accuracy(ax: Axes, task: TaskSummary, settings: Sequence[str]) -> None:
@@ -90,7 +58,7 @@ def _accuracy(ax: Axes, task: TaskSummary, settings: Sequence[str]) -> None:
         if mean is not None:
             ax.hlines(mean, place - 0.28, place + 0.28, color=colour, linewidth=1.6)
     if task.chance is not None:
-        ax.axhline(task.chance, color=_INK, linewidth=0.6, linestyle=(0, (2, 2)))
+        ax.axhline(task.chance, color=INK, linewidth=0.6, linestyle=(0, (2, 2)))
         ax.text(len(settings) - 0.5, task.chance + 1, "chance", fontsize=7, ha="right", va="bottom")
     ax.set_xlim(-0.5, len(settings) - 0.5)
     ax.set_ylim(-3, 103)
@@ -116,42 +84,3 @@ def _reliability(top: Axes, bottom: Axes, task: TaskSummary, name: str, place: i
     for each in bins:
         counts[each.place] = each.count
     bottom.stairs(counts, [edge / BINS for edge in range(BINS + 1)], color=colour, linewidth=1)
-
-
-@contextmanager
-def _figure(
-    columns: int, *, rows: tuple[float, ...], height: float
-) -> Iterator[tuple[Figure, list[list[Axes]]]]:
-    """A grid of small axes that share their scales, made without the state that pyplot keeps."""
-    from matplotlib.figure import Figure as NewFigure
-
-    with _style():
-        figure = NewFigure(figsize=(1.0 + 1.9 * columns, height), layout="constrained")
-        axes = figure.subplots(
-            len(rows), columns, squeeze=False, sharey="row", gridspec_kw={"height_ratios": rows}
-        )
-        yield figure, axes.tolist()
-
-
-@contextmanager
-def _style(own: Any = MappingProxyType({})) -> Iterator[None]:
-    """Matplotlib's own defaults, whatever the user's matplotlibrc says, with ours over them."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({**_STYLE, **own})
-        yield
-
-
-def _svg(figure: Figure, description: str) -> str:
-    """The figure as an element for a page: text in the page's colour, no ids that another figure has too."""
-    file = io.StringIO()
-    with _style({"svg.hashsalt": description}):
-        figure.savefig(file, format="svg", transparent=True)
-    text = file.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor")
-    # Matplotlib numbers groups (id="axes_1"). What is referred to has a hash for an id, and stays.
-    text = re.sub(r' id="[\w.]+_\d+"', "", text)
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{description}" ', 1)

@@ -1,7 +1,8 @@
-"""What ``caref evaluate`` leaves of one set of predictions: a folder of two files.
+"""What ``caref evaluate`` leaves of one set of predictions: a folder.
 
 ``scores.jsonl``     per-example values of the metrics, as in a run's folder
-``evaluation.json``  the metrics; written last, so that its presence is completion
+``evaluation.json``  the metrics; its presence is completion
+``calibration.svg``  reliability diagram and risk-coverage curve, where there are confidences; drawn afterwards
 """
 
 from __future__ import annotations
