@@ -2,7 +2,7 @@
 
 ``scores.jsonl``     per-example values of the metrics, as in a run's folder
 ``evaluation.json``  the metrics; its presence is completion
-``calibration.svg``  reliability diagram and risk-coverage curve, where there are confidences; drawn afterwards
+``calibration.svg``  reliability diagram and risk-coverage curve, drawn afterwards where there are confidences
 """
 
 from __future__ import annotations
