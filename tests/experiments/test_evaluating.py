@@ -106,18 +106,16 @@ class _Together:
 def test_common_work_comes_first_and_is_told(tmp_path: Path) -> None:
     metric, told = _Together(), []
     sets = [PredictionSet("a", [prediction("1")]), PredictionSet("b", [prediction("1"), prediction("2")])]
-    list(Evaluator([metric]).evaluate(sets, on_progress=lambda done, total: told.append((done, total))))
+    evaluator = Evaluator([metric])
+    evaluator.prepare(sets, on_progress=lambda done, total: told.append((done, total)))
+    list(evaluator.evaluate(sets))
     assert metric.calls == [[1, 2], 1, 2]
     assert told == [(1, 2)]
 
 
 def test_a_set_that_cannot_be_evaluated_is_named() -> None:
     with pytest.raises(CarefError, match=r"^theirs: prediction 'bad': no$"):
-        list(
-            Evaluator([_Together()]).evaluate(
-                [PredictionSet("theirs", [prediction("bad")])], on_progress=print
-            )
-        )
+        list(Evaluator([_Together()]).evaluate([PredictionSet("theirs", [prediction("bad")])]))
 
 
 def test_the_written_form_is_json_without_nan(tmp_path: Path) -> None:

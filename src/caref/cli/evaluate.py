@@ -67,13 +67,17 @@ def evaluate(
     evaluator = Evaluator.make(names, settings, cache=ScoreCache.default() if cache else None)
     for name, reason in evaluator.left_out.items():
         typer.echo(f"{name} is left out: {reason}", err=True)
-    evaluated = []
+    sets = pooled(sets) if pool else sets
     with counted("embedding and comparing explanations") as told:
-        for each in evaluator.evaluate(pooled(sets) if pool else sets, on_progress=told):
+        evaluator.prepare(sets, on_progress=told)
+    evaluated = []
+    with counted("computing metrics") as told:
+        for each in evaluator.evaluate(sets):
             if out is not None:
                 each.write(out)
                 _draw(each, out)
             evaluated.append(each)
+            told(len(evaluated), len(sets))
     _print(evaluated, output)
     if out is not None:
         typer.echo(f"written to {out}: a folder of each set", err=output != "text")
