@@ -185,10 +185,7 @@ def _limits(compared: Compared) -> Iterator[str]:
             "settings nothing can be said"
         )
     elif 1 < compared.splits < words.FEW_SPLITS:
-        yield (
-            f"there are {compared.splits} splits: the interval is too narrow for a statement about other "
-            "draws of training examples"
-        )
+        yield words.too_narrow(compared.splits)
     if compared.splits_left_out:
         yield f"{counted(compared.splits_left_out, 'split')} left out that a setting lacks"
 

@@ -12,7 +12,7 @@ from typing import Any
 from caref.errors import CarefError, DataError
 from caref.experiments.spec import read_run_spec, resolved_metric_settings
 from caref.generation.prediction import Prediction
-from caref.metrics import METRICS, Metric, MetricResult
+from caref.metrics import METRICS, Metric, MetricResult, evaluate
 from caref.metrics.bertscore import ScoreCache
 from caref.metrics.result import ScoresTogether, undefined
 from caref.results.evaluation import Evaluation, EvaluationFolder
@@ -233,12 +233,10 @@ class Evaluator:
         return map(self._evaluated, sets)
 
     def _evaluated(self, of: PredictionSet) -> Evaluated:
-        results: dict[str, MetricResult] = {}
-        for metric in self.metrics:
-            try:
-                results[metric.name] = metric.compute(of.predictions)
-            except CarefError as error:
-                raise CarefError(f"{of.name}: {error}") from error
+        try:
+            results = evaluate(of.predictions, self.metrics)
+        except CarefError as error:
+            raise CarefError(f"{of.name}: {error}") from error
         results |= {name: undefined(reason, name) for name, reason in self.left_out.items()}
         return Evaluated(
             of,

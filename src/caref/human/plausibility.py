@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from caref.human.ratings import RATINGS
 from caref.metrics.result import MetricResult, given, mean_or_none, undefined
-from caref.statistics.bootstrap import DRAWS, bootstrap_interval
+from caref.statistics.bootstrap import DRAWS, mean_interval
 
 BEST = len(RATINGS) - 1
 NO_RATINGS = "no ratings"
@@ -55,12 +53,7 @@ def plausibility(
     mean = mean_or_none(scores)
     assert mean is not None
     deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    numbers, examples = np.array(scores), len(scores) if owners is None else owners
-    interval = (
-        bootstrap_interval(lambda places: float(numbers[places].mean()), examples, draws=draws)
-        if draws
-        else None
-    )
+    interval = mean_interval(scores, owners, draws=draws) if draws else None
     return MetricResult(
         values={
             "plausibility": mean,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from caref.statistics import bootstrap
 from caref.statistics.bootstrap import DRAWS, SEED, Interval, percentile_interval
 
 Places = NDArray[np.intp]
@@ -31,7 +32,7 @@ class Estimate:
 
 
 def drawn_places(owners: Sequence[str], *, draws: int = DRAWS, seed: int = SEED) -> list[Places]:
-    """The places of questions drawn with replacement, `draws` times; those of one owner together.
+    """The places of questions drawn with replacement, for statistics that all look at the same draws.
 
     Args:
         owners: Whose each place is: the same question, answered by several systems, is one owner.
@@ -42,15 +43,7 @@ def drawn_places(owners: Sequence[str], *, draws: int = DRAWS, seed: int = SEED)
         >>> [places.tolist() for places in drawn_places(["a", "a"], draws=2)]
         [[0, 1], [0, 1]]
     """
-    places: dict[str, list[int]] = {}
-    for place, owner in enumerate(owners):
-        places.setdefault(owner, []).append(place)
-    clusters = [np.array(each, dtype=np.intp) for _, each in sorted(places.items())]
-    generator = np.random.default_rng(seed)
-    return [
-        np.concatenate([clusters[each] for each in generator.integers(len(clusters), size=len(clusters))])
-        for _ in range(draws if clusters else 0)
-    ]
+    return list(bootstrap.drawn_places(owners, draws=draws, seed=seed))
 
 
 def estimates(

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caref.metrics.calibration.binned import BINS, Bin, reliability_bins
+from caref.metrics.calibration.null import null_draws
 from caref.metrics.calibration.selective import risk_coverage_curve
 from caref.reports.drawing import COLOURS, INK, as_svg, axes_grid
+from caref.statistics.bootstrap import percentile_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-DRAWS = 1_000
-SEED = 0
 
 
 def calibration_figure(confidences: Sequence[float], correct: Sequence[float], *, bins: int = BINS) -> str:
@@ -68,16 +67,13 @@ def _reliability(ax: Axes, found: Sequence[Bin], f: np.ndarray) -> None:
 
 def _null_band(found: Sequence[Bin], f: np.ndarray) -> tuple[list[float], list[float]]:
     """The 2.5 % and 97.5 % quantiles of each bin's share right, were its confidences probabilities."""
-    generator = np.random.default_rng(SEED)
-    ends: tuple[list[float], list[float]] = [], []
-    ordered = np.sort(f)
-    begins = np.cumsum([0, *(each.count for each in found)])
-    for begin, end in pairwise(begins.tolist()):
-        inside = ordered[begin:end]
-        shares = (generator.random((DRAWS, inside.size)) < inside).mean(axis=1)
-        for side, quantile in zip(ends, np.quantile(shares, [0.025, 0.975]), strict=True):
-            side.append(float(quantile))
-    return ends
+    ends = list(pairwise(np.cumsum([0, *(each.count for each in found)]).tolist()))
+    shares = null_draws(
+        np.sort(f),
+        lambda outcomes: {f"{begin}": outcomes[:, begin:end].mean(axis=1) for begin, end in ends},
+    )
+    bands = [percentile_interval(shares[f"{begin}"]) for begin, _ in ends]
+    return [low for low, _ in bands], [high for _, high in bands]
 
 
 def _risk(ax: Axes, f: np.ndarray, c: np.ndarray) -> None:

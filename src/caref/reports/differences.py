@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from caref.results.comparison import verdict
-from caref.results.setting import Splits, columns_of
+from caref.results.setting import Splits, columns_of, have
 from caref.results.values import SCALED
 from caref.statistics.paired import PairedDifference, difference_of, pair
 from caref.statistics.sign_flip import split_test
@@ -82,7 +82,7 @@ def differences(first: Splits, second: Splits, first_name: str) -> list[Differen
     found = []
     for paired in PAIRED:
         before = paired.first_value or paired.value
-        if not (_have(first, before) and _have(second, paired.value)):
+        if not (have(first, before) and have(second, paired.value)):
             continue
         pairs = pair(*columns_of(first, second, before, paired.value))
         if pairs.ids:
@@ -91,7 +91,3 @@ def differences(first: Splits, second: Splits, first_name: str) -> list[Differen
             told = verdict(of, of.p_value, p_splits, higher_is_better=paired.higher_is_better)
             found.append(Difference(replace(paired, name=paired.name.format(first=first_name)), of, told))
     return found
-
-
-def _have(splits: Splits, column: str) -> bool:
-    return all(column in split.columns for split in splits.values())

@@ -160,11 +160,16 @@ def caution(summary: Summary) -> list[str]:
     if splits == 1:
         told.append("there is one split: the interval knows nothing of other draws of training examples")
     elif 1 < splits < FEW_SPLITS:
-        told.append(
-            f"there are {splits} splits: the interval is too narrow for a statement about other draws of "
-            "training examples"
-        )
+        told.append(too_narrow(splits))
     return told
+
+
+def too_narrow(splits: int) -> str:
+    """What fewer splits than `FEW_SPLITS` do to an interval."""
+    return (
+        f"there are {splits} splits: the interval is too narrow for a statement about other draws of "
+        "training examples"
+    )
 
 
 def verdict(difference: Difference, compared: tuple[str, str]) -> str:

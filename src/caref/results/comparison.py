@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from caref.errors import CarefError, DataError
-from caref.results.setting import Setting, Splits, columns_of
+from caref.results.setting import Setting, Splits, columns_of, have
 from caref.results.values import DEFAULTS, ComparedValue, value_named, with_temperature
 from caref.statistics.effect import deviation, effect_size
 from caref.statistics.multiple import holm
@@ -92,8 +92,8 @@ def compare(
                 _compared(task, value, (reference, splits), (other, other.tasks[task]), see)
                 for other in others
                 if task in other.tasks
-                and _have(splits, value.reference_column)
-                and _have(other.tasks[task], value.column)
+                and have(splits, value.reference_column)
+                and have(other.tasks[task], value.column)
             ]
             found += _corrected(family)
     if not found:
@@ -153,10 +153,6 @@ def verdict(
     if higher_is_better is None:
         return "higher" if difference.mean > 0 else "lower"
     return "better" if (difference.mean > 0) == higher_is_better else "worse"
-
-
-def _have(splits: Splits, column: str) -> bool:
-    return all(column in split.columns for split in splits.values())
 
 
 def _any_defined(splits: Splits, column: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caref.results.setting import Setting, Splits, columns_of
+from caref.results.setting import Setting, columns_of, have
 from caref.statistics.bootstrap import Interval
 from caref.statistics.decomposition import Decomposition, decompose, decomposition_intervals
 from caref.statistics.paired import Pairs, pair
@@ -65,12 +65,8 @@ def decomposed(reference: Setting, others: Sequence[Setting]) -> list[Decomposed
         _decomposed(task, reference, other)
         for task, splits in reference.tasks.items()
         for other in others
-        if task in other.tasks and _have(splits) and _have(other.tasks[task])
+        if task in other.tasks and have(splits, *COLUMNS) and have(other.tasks[task], *COLUMNS)
     ]
-
-
-def _have(splits: Splits) -> bool:
-    return all(set(COLUMNS) <= set(split.columns) for split in splits.values())
 
 
 def _decomposed(task: str, reference: Setting, setting: Setting) -> DecomposedDifference:

@@ -103,6 +103,11 @@ class Setting:
         return (split for splits in self.tasks.values() for split in splits.values())
 
 
+def have(splits: Splits, *columns: str) -> bool:
+    """Whether every example of every split has these values, defined or not."""
+    return all(set(columns) <= set(split.columns) for split in splits.values())
+
+
 def columns_of(
     first: Splits, second: Splits, name: str, second_name: str | None = None
 ) -> tuple[dict[Any, dict[str, Score]], dict[Any, dict[str, Score]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +45,39 @@ def bootstrap_interval(
     Source:
         Efron and Tibshirani, 1993, An Introduction to the Bootstrap, chapter 13.
     """
-    clusters = _clusters(examples)
-    if len(clusters) < 2:
+    if (examples if isinstance(examples, int) else len(set(examples))) < 2:
         return None
-    generator = np.random.default_rng(seed)
-    found = []
-    for _ in range(draws):
-        drawn = generator.integers(len(clusters), size=len(clusters))
-        places = clusters[drawn].ravel() if isinstance(clusters, np.ndarray) else _joined(clusters, drawn)
-        value = statistic(places)
-        if value is not None:
-            found.append(value)
+    values = map(statistic, drawn_places(examples, draws=draws, seed=seed))
+    found = [value for value in values if value is not None]
     return percentile_interval(found) if 2 * len(found) >= draws else None
+
+
+def drawn_places(
+    examples: int | Sequence[str], *, draws: int = DRAWS, seed: int = SEED
+) -> Iterator[NDArray[np.intp]]:
+    """The places of as many examples as there are, drawn with replacement, `draws` times.
+
+    Args:
+        examples: As in `bootstrap_interval`; of none nothing is drawn.
+        draws: How often all examples are drawn.
+        seed: Of the draws.
+
+    Example:
+        >>> [places.tolist() for places in drawn_places(["a", "a"], draws=2)]
+        [[0, 1], [0, 1]]
+    """
+    generator = np.random.default_rng(seed)
+    if isinstance(examples, int):
+        for _ in range(draws if examples else 0):
+            yield generator.integers(examples, size=examples)
+        return
+    clusters: dict[str, list[int]] = {}
+    for place, example in enumerate(examples):
+        clusters.setdefault(example, []).append(place)
+    places = [np.array(clusters[example], dtype=np.intp) for example in sorted(clusters)]
+    for _ in range(draws if places else 0):
+        drawn = generator.integers(len(places), size=len(places))
+        yield np.concatenate([places[index] for index in drawn])
 
 
 def percentile_interval(drawn: Sequence[float] | NDArray[np.float64]) -> Interval:
@@ -71,7 +92,7 @@ def percentile_interval(drawn: Sequence[float] | NDArray[np.float64]) -> Interva
 
 
 def mean_interval(
-    values: Sequence[float],
+    values: Sequence[float] | NDArray[np.float64],
     examples: Sequence[str] | None = None,
     *,
     draws: int = DRAWS,
@@ -107,19 +128,3 @@ def mean_interval(
         drawn = generator.integers(sums.size, size=sums.size)
         means[draw] = sums[drawn].sum() / counts[drawn].sum()
     return percentile_interval(means)
-
-
-def _clusters(
-    examples: int | Sequence[str],
-) -> NDArray[np.intp] | list[NDArray[np.intp]]:
-    """The places of each example: one column where every example has one place."""
-    if isinstance(examples, int):
-        return np.arange(examples)[:, None]
-    places: dict[str, list[int]] = {}
-    for place, example in enumerate(examples):
-        places.setdefault(example, []).append(place)
-    return [np.array(places[example], dtype=np.intp) for example in sorted(places)]
-
-
-def _joined(clusters: list[NDArray[np.intp]], drawn: NDArray[np.intp]) -> NDArray[np.intp]:
-    return np.concatenate([clusters[index] for index in drawn])

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from caref.errors import CarefError
 from caref.generation.prediction import Prediction
 from caref.metrics.calibration.binned import BINS, equal_width_places
-from caref.metrics.calibration.resampling import bootstrap_intervals
 from caref.metrics.calibration.scored import (
     INFINITE,
     NEEDS_CANDIDATES,
@@ -20,8 +19,8 @@ from caref.metrics.calibration.scored import (
     score,
 )
 from caref.metrics.calibration.scores import brier_parts, brier_scores, gold_losses
-from caref.metrics.result import Direction, MetricResult
-from caref.statistics.bootstrap import Interval
+from caref.metrics.result import Direction, MetricResult, given
+from caref.statistics.bootstrap import mean_interval
 
 Array = NDArray[np.float64]
 
@@ -78,7 +77,7 @@ class NegativeLogLikelihood:
         values: dict[str, float | None] = {**dict.fromkeys((*_OF_ALL, *_OF_TOP)), **self._top(scored)}
         notes = dict.fromkeys(_OF_TOP, scored.reason) if scored.reason else {}
         per_example: dict[str, list[float | None]] = {name: [None] * scored.size for name in _OF_ALL}
-        intervals = mean_intervals(scored.ids, brier_top=(scored.correct - scored.confidences) ** 2)
+        intervals = given(brier_top=mean_interval((scored.correct - scored.confidences) ** 2, scored.ids))
         rows = scored.candidates.with_gold if scored.candidates else np.zeros(0, dtype=np.intp)
         if scored.candidates and rows.size:
             gold = scored.candidates.gold[rows]
@@ -89,7 +88,8 @@ class NegativeLogLikelihood:
             per_example = {name: scored.spread(column, rows) for name, column in columns.items()}
             finite = {name: column for name, column in columns.items() if np.isfinite(column).all()}
             values |= {name: float(column.mean()) for name, column in finite.items()}
-            intervals |= mean_intervals([scored.ids[row] for row in rows], **finite)
+            ids = [scored.ids[row] for row in rows]
+            intervals |= given(**{name: mean_interval(column, ids) for name, column in finite.items()})
             notes |= {name: INFINITE for name in columns if name not in finite}
         else:
             without = scored.reason or (NO_GOLD if scored.candidates else NEEDS_CANDIDATES)
@@ -114,17 +114,3 @@ class NegativeLogLikelihood:
             "brier_uncertainty": parts.uncertainty,
             "brier_within": parts.within,
         }
-
-
-def mean_intervals(ids: Sequence[str], **columns: Array) -> dict[str, Interval]:
-    """The bootstrap interval of the mean of each column, over examples.
-
-    Example:
-        >>> mean_intervals(["a", "b", "c", "d"], x=np.array([0.0, 1.0, 1.0, 1.0]))
-        {'x': (0.25, 1.0)}
-    """
-
-    def means(weights: Array) -> dict[str, Array]:
-        return {name: weights @ column / weights.sum(axis=1) for name, column in columns.items()}
-
-    return bootstrap_intervals(ids, means) if columns else {}

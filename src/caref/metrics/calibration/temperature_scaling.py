@@ -17,7 +17,6 @@ from caref.metrics.calibration.binned import (
     equal_width_places,
     mean_gap,
 )
-from caref.metrics.calibration.nll import mean_intervals
 from caref.metrics.calibration.null import null_draws, null_values
 from caref.metrics.calibration.resampling import bootstrap_intervals
 from caref.metrics.calibration.scored import (
@@ -40,7 +39,8 @@ from caref.metrics.calibration.temperature import (
     scaled_log_probabilities,
     too_few,
 )
-from caref.metrics.result import Direction, MetricResult
+from caref.metrics.result import Direction, MetricResult, given
+from caref.statistics.bootstrap import mean_interval
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -203,7 +203,10 @@ class Temperature:
             },
             fingerprint=self._fingerprint(scored),
             notes={"temperature": bound} if fit.overall.at else {},
-            intervals=intervals | mean_intervals(usable.ids, nll_scaled=losses, brier_scaled=briers),
+            intervals=intervals
+            | given(
+                nll_scaled=mean_interval(losses, usable.ids), brier_scaled=mean_interval(briers, usable.ids)
+            ),
         )
 
 
